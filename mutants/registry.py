@@ -144,18 +144,24 @@ def _by_requirement(claims: Iterable[tuple[str, Iterable[str]]]) -> dict[str, li
     return claimants
 
 
-def mutant(name: str, role: Role, text: str, *caught_by: str, blocks: tuple[str, ...] = ()) -> Callable[[Apply], Apply]:
-    """Register the function as a mutant. `caught_by` and `blocks` are requirement ids; see `Mutant`."""
+def name_of(apply: Apply) -> str:
+    """Return the name of the switch that a function applies: `_gate_misnamed` is gate-misnamed."""
+    return apply.__name__.strip("_").replace("_", "-")
+
+
+def mutant(
+    role: Role, text: str, *caught_by: str, blocks: tuple[str, ...] = (), name: str = ""
+) -> Callable[[Apply], Apply]:
+    """Register the function as a mutant. `caught_by` and `blocks` are requirement ids; see `Mutant` and `name_of`."""
 
     def register(apply: Apply) -> Apply:
-        MUTANTS.add(Mutant(name, role, text, apply, caught_by, blocks))
+        MUTANTS.add(Mutant(name or name_of(apply), role, text, apply, caught_by, blocks))
         return apply
 
     return register
 
 
 def variant(
-    name: str,
     role: Role,
     text: str,
     *passes: str,
@@ -163,21 +169,23 @@ def variant(
     profiles: tuple[str, ...] = (),
     exempt: tuple[str, ...] = (),
     conflict: str = "",
+    name: str = "",
 ) -> Callable[[Apply], Apply]:
-    """Register the function as a variant. `passes` and `exempt` are requirement ids; see `Variant`."""
+    """Register the function as a variant. `passes` and `exempt` are requirement ids; see `Variant` and `name_of`."""
 
     def register(apply: Apply) -> Apply:
-        VARIANTS.add(Variant(name, role, text, apply, passes, time_scale, profiles, exempt, conflict))
+        name_of_variant = name or name_of(apply)
+        VARIANTS.add(Variant(name_of_variant, role, text, apply, passes, time_scale, profiles, exempt, conflict))
         return apply
 
     return register
 
 
-def fragile(name: str, role: Role, text: str, scenario: str, *faults: str, at: str = "") -> Callable[[Apply], Apply]:
-    """Register the function as a mutant that misbehaves only when something fails; see `Fragile`."""
+def fragile(role: Role, text: str, scenario: str, *faults: str, at: str = "") -> Callable[[Apply], Apply]:
+    """Register the function as a mutant that misbehaves only when something fails; see `Fragile` and `name_of`."""
 
     def register(apply: Apply) -> Apply:
-        FRAGILE.add(Fragile(name, role, text, apply, scenario, faults, at))
+        FRAGILE.add(Fragile(name_of(apply), role, text, apply, scenario, faults, at))
         return apply
 
     return register

@@ -83,38 +83,43 @@ def alter(target: Any, name: str, change: Callable[..., Any]) -> None:
 
 
 def instead_of(target: Any, name: str) -> Callable[[Callable[..., Any]], Callable[[], None]]:
-    """Decorate the function that `replace` puts in place of `target.name`, and return a function that does so."""
-    getattr(target, name)
-    return lambda wrong: lambda: replace(target, name, wrong)
+    """Decorate the function that `replace` puts in place of `target.name` when the result, a function of the same name,
+    is called."""
+    return _arming(target, name, lambda wrong: replace(target, name, wrong))
 
 
 def around(target: Any, name: str) -> Callable[[Callable[..., Any]], Callable[[], None]]:
     """Decorate a function like `instead_of` does, but pass it the original function as its first argument."""
+    return _arming(target, name, lambda wrong: _surround(target, name, wrong))
+
+
+def on_result_of(target: Any, name: str) -> Callable[[Callable[..., Any]], Callable[[], None]]:
+    """Decorate the change that `alter` makes to the results of `target.name`, like `instead_of` does."""
+    return _arming(target, name, lambda change: alter(target, name, change))
+
+
+def _arming(target: Any, name: str, act: Callable[[Any], None]) -> Callable[..., Callable[[], None]]:
     getattr(target, name)
 
     def decorate(function: Callable[..., Any]) -> Callable[[], None]:
-        signature = inspect.signature(function)
-        rest = signature.replace(parameters=list(signature.parameters.values())[1:])
+        def arm() -> None:
+            act(function)
 
-        def apply() -> None:
-            original = getattr(target, name)
-
-            @functools.wraps(function)
-            def wrong(*arguments: Any, **named: Any) -> Any:
-                return function(original, *arguments, **named)
-
-            wrong.__signature__ = rest  # type: ignore[attr-defined]
-            replace(target, name, wrong)
-
-        return apply
+        arm.__name__ = function.__name__
+        return arm
 
     return decorate
 
 
-def on_result_of(target: Any, name: str) -> Callable[[Callable[..., Any]], Callable[[], None]]:
-    """Decorate the change that `alter` makes to results of `target.name`, and return a function that arms it."""
-    getattr(target, name)
-    return lambda change: lambda: alter(target, name, change)
+def _surround(target: Any, name: str, function: Callable[..., Any]) -> None:
+    original, signature = getattr(target, name), inspect.signature(function)
+
+    @functools.wraps(function)
+    def wrong(*arguments: Any, **named: Any) -> Any:
+        return function(original, *arguments, **named)
+
+    wrong.__signature__ = signature.replace(parameters=[*signature.parameters.values()][1:])  # type: ignore[attr-defined]
+    replace(target, name, wrong)
 
 
 def replace_unnoted(target: Any, name: str, wrong: Any) -> None:

@@ -98,7 +98,7 @@ class Differences:
             assert name not in self.all, name
             self.all[name] = Difference(name, text, apply, caught_by)
             if ids := self._judged.get(name):
-                self._register(name, "operator", text, *ids, **SETTINGS.get(name, {}))(apply)
+                self._register("operator", text, *ids, name=name, **SETTINGS.get(name, {}))(apply)
             return apply
 
         return register

@@ -28,14 +28,7 @@ def _record_seen_uids() -> None:
     replace(Informer, "on_event", on_event)
 
 
-@fragile(
-    "finalizers-of-former-lives",
-    "operator",
-    "releases only what it has seen come into being",
-    "delete",
-    "killed-after",
-    "killed-before",
-)
+@fragile("operator", "releases only what it has seen come into being", "delete", "killed-after", "killed-before")
 def _finalizers_of_former_lives() -> None:
     original = Writer.remove_finalizer
     _record_seen_uids()
@@ -47,7 +40,7 @@ def _finalizers_of_former_lives() -> None:
     replace(Writer, "remove_finalizer", remove_finalizer)
 
 
-@fragile("gates-of-former-lives", "operator", "ungates only pods that it has created itself", "create", "killed-after")
+@fragile("operator", "ungates only pods that it has created itself", "create", "killed-after")
 def _gates_of_former_lives() -> None:
     original = CliqueReconciler._ungate
     _record_seen_uids()
@@ -59,9 +52,7 @@ def _gates_of_former_lives() -> None:
     replace(CliqueReconciler, "_ungate", ungate)
 
 
-@fragile(
-    "gangs-of-former-lives", "operator", "initializes only gangs that it has created itself", "create", "killed-after"
-)
+@fragile("operator", "initializes only gangs that it has created itself", "create", "killed-after")
 def _gangs_of_former_lives() -> None:
     original = GangReconciler._write_initialized
     _record_seen_uids()
@@ -73,13 +64,7 @@ def _gangs_of_former_lives() -> None:
     replace(GangReconciler, "_write_initialized", write)
 
 
-@fragile(
-    "layouts-of-former-lives",
-    "operator",
-    "writes a new map where it has not written the present one",
-    "create",
-    "killed-after",
-)
+@fragile("operator", "writes a new map where it has not written the present one", "create", "killed-after")
 def _layouts_of_former_lives() -> None:
     original = Layouts.stored
     written: set[tuple[str, int]] = set()

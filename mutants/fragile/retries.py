@@ -16,7 +16,7 @@ from reference_impl.control.last_errors import LastErrors
 from reference_impl.control.writer import Writer
 
 
-@fragile("failed-keys-dropped", "operator", "drops a key whose reconcile failed", "create", "broken", "unavailable")
+@fragile("operator", "drops a key whose reconcile failed", "create", "broken", "unavailable")
 def _failed_keys_dropped() -> None:
     replace(WorkQueue, "retry", lambda self, key: None)
 
@@ -40,40 +40,22 @@ def _has_status(*codes: int) -> Any:
     return lambda error: isinstance(error, ApiError) and error.status in codes
 
 
-@fragile(
-    "conflicts-taken-for-done", "operator", "takes a refused patch for done after a conflict", "create", "conflict"
-)
+@fragile("operator", "takes a refused patch for done after a conflict", "create", "conflict")
 def _conflicts_taken_for_done() -> None:
     _swallow_errors("_send_patch", _has_status(409))
 
 
-@fragile(
-    "throttled-patches-skipped",
-    "operator",
-    "skips a patch that is throttled",
-    "create",
-    "throttled",
-    at="patch pod",
-)
+@fragile("operator", "skips a patch that is throttled", "create", "throttled", at="patch pod")
 def _throttled_patches_skipped() -> None:
     _swallow_errors("_send_patch", _has_status(429))
 
 
-@fragile(
-    "outages-taken-for-done",
-    "operator",
-    "takes a patch for done while the API server is away",
-    "create",
-    "unavailable",
-    at="patch pod",
-)
+@fragile("operator", "takes a patch for done while the API server is away", "create", "unavailable", at="patch pod")
 def _outages_taken_for_done() -> None:
     _swallow_errors("_send_patch", _has_status(503))
 
 
-@fragile(
-    "failed-creations-given-up", "operator", "gives up an object whose creation has failed once", "create", "broken"
-)
+@fragile("operator", "gives up an object whose creation has failed once", "create", "broken")
 def _failed_creations_given_up() -> None:
     original = Writer.create
     given_up: set[tuple[str, str]] = set()
@@ -92,14 +74,7 @@ def _failed_creations_given_up() -> None:
     replace(Writer, "create", create)
 
 
-@fragile(
-    "lost-creations-repeated",
-    "operator",
-    "creates an object again when it hears no answer",
-    "create",
-    "lost-answer",
-    at="create pods",
-)
+@fragile("operator", "creates an object again when it hears no answer", "create", "lost-answer", at="create pods")
 @around(Client, "create")
 async def _lost_creations_repeated(original: Original, self: Client, resource: Any, body: Any, **named: Any) -> bytes:
     try:
@@ -108,15 +83,7 @@ async def _lost_creations_repeated(original: Original, self: Client, resource: A
         return await original(self, resource, body, **named)
 
 
-@fragile(
-    "failed-deletions-given-up",
-    "operator",
-    "gives up a deletion that has failed once",
-    "scale",
-    "broken",
-    "unavailable",
-    at="delete",
-)
+@fragile("operator", "gives up a deletion that has failed once", "scale", "broken", "unavailable", at="delete")
 def _failed_deletions_given_up() -> None:
     original = Writer._delete
     given_up: set[str] = set()
@@ -133,26 +100,12 @@ def _failed_deletions_given_up() -> None:
     replace(Writer, "_delete", delete)
 
 
-@fragile(
-    "own-writes-unseen",
-    "operator",
-    "does not see its own creations before the watch shows them",
-    "create",
-    "late",
-    at="ADDED pods",
-)
+@fragile("operator", "does not see its own creations before the watch shows them", "create", "late", at="ADDED pods")
 def _own_writes_unseen() -> None:
     replace(Informer, "observe", lambda self, item: None)
 
 
-@fragile(
-    "errors-never-withdrawn",
-    "operator",
-    "reports an error in lastErrors for ever",
-    "create",
-    "broken",
-    at="create pods",
-)
+@fragile("operator", "reports an error in lastErrors for ever", "create", "broken", at="create pods")
 @around(LastErrors, "report")
 async def _errors_never_withdrawn(original: Original, self: LastErrors, key: Any, problem: Any) -> float | None:
     return await original(self, key, problem) if problem is not None else None

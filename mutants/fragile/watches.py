@@ -12,15 +12,7 @@ from mutants.registry import fragile
 from mutants.replacement import Original, around, instead_of, replace
 
 
-@fragile(
-    "relist-keeps-the-dead",
-    "operator",
-    "keeps objects that are gone from a list",
-    "scale",
-    "relisted",
-    "missed",
-    at="DELETED",
-)
+@fragile("operator", "keeps objects that are gone from a list", "scale", "relisted", "missed", at="DELETED")
 @instead_of(Informer, "on_list")
 def _relist_keeps_the_dead(self: Informer[Any], items: list[Any]) -> None:
     for item in items:
@@ -28,16 +20,14 @@ def _relist_keeps_the_dead(self: Informer[Any], items: list[Any]) -> None:
     self._synced.set()
 
 
-@fragile(
-    "relist-knows-the-first", "operator", "takes only the first list of a resource", "create", "relisted", at="pods"
-)
+@fragile("operator", "takes only the first list of a resource", "create", "relisted", at="pods")
 @around(Informer, "on_list")
 def _relist_knows_the_first(original: Original, self: Informer[Any], items: list[Any]) -> None:
     if not self._synced.is_set():
         original(self, items)
 
 
-@fragile("watch-resumed-at-present", "operator", "resumes a broken watch at the present", "create", "closed", at="pods")
+@fragile("operator", "resumes a broken watch at the present", "create", "closed", at="pods")
 @around(Reflector, "_watch")
 async def _watch_resumed_at_present(original: Original, self: Reflector[Any]) -> bool:
     try:
@@ -47,7 +37,7 @@ async def _watch_resumed_at_present(original: Original, self: Reflector[Any]) ->
         raise
 
 
-@fragile("expired-watch-given-up", "operator", "watches no longer once its version has expired", "create", "relisted")
+@fragile("operator", "watches no longer once its version has expired", "create", "relisted")
 @around(Reflector, "run")
 async def _expired_watch_given_up(original: Original, self: Reflector[Any]) -> None:
     original_list = self._list
@@ -61,14 +51,7 @@ async def _expired_watch_given_up(original: Original, self: Reflector[Any]) -> N
     await original(self)
 
 
-@fragile(
-    "first-list-unheard",
-    "operator",
-    "reconciles nothing that was there before its start",
-    "create",
-    "killed-after",
-    "killed-before",
-)
+@fragile("operator", "reconciles nothing that was there before its start", "create", "killed-after", "killed-before")
 @around(Informer, "on_list")
 def _first_list_unheard(original: Original, self: Informer[Any], items: list[Any]) -> None:
     if self._synced.is_set():
@@ -80,7 +63,6 @@ def _first_list_unheard(original: Original, self: Informer[Any], items: list[Any
 
 
 @fragile(
-    "acts-on-the-past",
     "operator",
     "lists what the API server has in its cache, and writes to whatever has the name of what it sees there",
     "scale",

@@ -13,7 +13,7 @@ from reference_impl.control.writer import Writer
 from reference_impl.plan import template_drift, update_set_replicas
 
 
-@fragile("versions-updated-once", "operator", "does not return to a version that a set has had before", CHANGES)
+@fragile("operator", "does not return to a version that a set has had before", CHANGES)
 def _versions_updated_once() -> None:
     original = update_set_replicas.advanced_progress
     known_generations: dict[str, set[str]] = {}
@@ -32,7 +32,7 @@ def _versions_updated_once() -> None:
     replace(update_set_replicas, "advanced_progress", advanced)
 
 
-@fragile("sizes-of-former-sets", "operator", "gives cliques as many pods as their namesakes had", CHANGES)
+@fragile("operator", "gives cliques as many pods as their namesakes had", CHANGES)
 def _sizes_of_former_sets() -> None:
     sizes: dict[tuple[str, str], int] = {}
     original, create = SetReconciler._clique_writes, Writer.create
@@ -52,7 +52,7 @@ def _sizes_of_former_sets() -> None:
     replace(Writer, "create", with_size)
 
 
-@fragile("updates-reset-sizes", "operator", "gives cliques the size of their template when images change", CHANGES)
+@fragile("operator", "gives cliques the size of their template when images change", CHANGES)
 def _updates_reset_sizes() -> None:
     original, generations = template_drift.clique_patch, dict[str, str]()
 

@@ -12,13 +12,13 @@ from reference_impl.admission.result import AdmissionResult
 from reference_impl.admission.server import Hooks
 
 
-@mutant("refuses-dry-runs-only", "operator", "refuses wrong sets in dry runs alone", "ADM-004", "ADM-037")
+@mutant("operator", "refuses wrong sets in dry runs alone", "ADM-004", "ADM-037")
 @around(Hooks, "_validate_set")
 async def _refuses_dry_runs_only(original: Original, hooks: Hooks, request: Mapping[str, Any]) -> AdmissionResult:
     return await original(hooks, request) if request.get("dryRun") else AdmissionResult()
 
 
-@mutant("other-defaults-in-dry-runs", "operator", "defaults the termination delay right in dry runs alone", "ADM-037")
+@mutant("operator", "defaults the termination delay right in dry runs alone", "ADM-037")
 @around(Hooks, "_default")
 async def _other_defaults_in_dry_runs(original: Original, hooks: Hooks, request: Mapping[str, Any]) -> AdmissionResult:
     result = await original(hooks, request)

@@ -31,37 +31,39 @@ def spoil(crd: str, *operations: dict[str, Any]) -> None:
     replace(Operator, "run", spoil_and_run)
 
 
-@mutant("short-name-missing", "operator", "serves scaling groups without their short name", "CRD-001")
+@mutant("operator", "serves scaling groups without their short name", "CRD-001")
 def _short_name_missing() -> None:
     spoil("podcliquescalinggroups.grove.io", {"op": "remove", "path": "/spec/names/shortNames"})
 
 
-@mutant("selector-path-missing", "operator", "serves the scale of cliques without a selector", "CRD-001", "CORE-013")
+@mutant("operator", "serves the scale of cliques without a selector", "CRD-001", "CORE-013")
 def _selector_path_missing() -> None:
     path = "/spec/versions/0/subresources/scale/labelSelectorPath"
     spoil("podcliques.grove.io", {"op": "remove", "path": path})
 
 
-@mutant("column-missing", "operator", "serves gangs without the column for their phase", "CRD-002")
+@mutant("operator", "serves gangs without the column for their phase", "CRD-002")
 def _column_missing() -> None:
     path = "/spec/versions/0/additionalPrinterColumns/0"
     spoil("podgangs.scheduler.grove.io", {"op": "remove", "path": path})
 
 
-@mutant("default-missing", "operator", "serves scaling groups without a default for minAvailable", "CRD-003")
+@mutant("operator", "serves scaling groups without a default for minAvailable", "CRD-003")
 def _default_missing() -> None:
     path = f"{SCHEMA}/spec/properties/minAvailable/default"
     spoil("podcliquescalinggroups.grove.io", {"op": "remove", "path": path})
 
 
-@mutant("strategy-type-undefaulted", "operator", "serves sets without a default for the strategy's type", "ADM-061")
+@mutant(
+    "operator", "serves sets without a default for the strategy's type", "ADM-061", name="strategy-type-undefaulted"
+)
 def leave_strategy_types_open() -> None:
     """Serve PodCliqueSets without a default for the type of the update strategy."""
     path = f"{SCHEMA}/spec/properties/updateStrategy/properties/type/default"
     spoil("podcliquesets.grove.io", {"op": "remove", "path": path})
 
 
-@mutant("list-without-keys", "operator", "serves volumes of cliques as a plain list", "CRD-004")
+@mutant("operator", "serves volumes of cliques as a plain list", "CRD-004")
 def _list_without_keys() -> None:
     path = f"{SCHEMA}/spec/properties/podSpec/properties/volumes"
     keys = [{"op": "remove", "path": f"{path}/x-kubernetes-list-{word}"} for word in ("map-keys", "type")]

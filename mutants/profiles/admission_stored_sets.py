@@ -11,48 +11,46 @@ from reference_impl.admission.errors import FieldError
 from reference_impl.admission.rules import topology, topology_updates
 
 
-@mutant("repair-refused", "operator", "rejects a binding name for a stored set that has none", "ADM-047")
+@mutant("operator", "rejects a binding name for a stored set that has none", "ADM-047")
 def _repair_refused() -> None:
     replace(topology_updates, "needs_repair", lambda old: False)
 
 
-@mutant("repair-migrates", "operator", "accepts pack.required together with a missing binding name", "ADM-060")
+@mutant("operator", "accepts pack.required together with a missing binding name", "ADM-060")
 def _repair_migrates() -> None:
     replace(topology_updates, "_has_same_fields", topology_updates._has_same_domains)
 
 
-@mutant("migration-refused", "operator", "rejects the change from packDomain to pack.required", "ADM-048")
+@mutant("operator", "rejects the change from packDomain to pack.required", "ADM-048")
 def _migration_refused() -> None:
     original = topology_updates._has_same_domains
     same = topology_updates._has_same_fields
     replace(topology_updates, "_has_same_domains", lambda now, before: original(now, before) and same(now, before))
 
 
-@mutant("pack-domain-unwarned", "operator", "does not warn about packDomain", "ADM-068")
+@mutant("operator", "does not warn about packDomain", "ADM-068")
 def _pack_domain_unwarned() -> None:
     replace(topology, "deprecations", lambda pcs: [])
 
 
-@mutant("stored-domain-changes", "operator", "accepts another domain in place of a stored packDomain", "ADM-067")
+@mutant("operator", "accepts another domain in place of a stored packDomain", "ADM-067")
 def _stored_domain_changes() -> None:
     replace(topology_updates, "_has_same_domains", lambda now, before: True)
 
 
-@mutant("repair-names-no-binding", "operator", "accepts the name of no binding for a stored set", "ADM-067")
+@mutant("operator", "accepts the name of no binding for a stored set", "ADM-067")
 @around(topology, "violations")
 def _repair_names_no_binding(original: Original, pcs: Any, binding_levels: Any) -> list[FieldError]:
     return [error for error in original(pcs, binding_levels) if "not found" not in error.detail]
 
 
-@mutant("stored-set-stuck", "operator", "rejects every update of a set without a binding name", "ADM-049", "ADM-064")
+@mutant("operator", "rejects every update of a set without a binding name", "ADM-049", "ADM-064")
 @around(podcliqueset, "_metadata_update_errors")
 def _stored_set_stuck(original: Original, pcs: Any, old: Any, settings: Any) -> list[FieldError]:
     return [*original(pcs, old, settings), *topology.name_violations(pcs)]
 
 
-@mutant(
-    "repair-adds-preferred", "operator", "accepts a preferred domain together with a missing binding name", "ADM-050"
-)
+@mutant("operator", "accepts a preferred domain together with a missing binding name", "ADM-050")
 def _repair_adds_preferred() -> None:
     original = topology_updates._has_same_domains
     name = topology_updates._name

@@ -28,7 +28,7 @@ from reference_impl.plan.observed import Observed
 original_slots = slots.slots
 
 
-@mutant("step-in-one", "operator", "replaces a whole step with its anchor", "COHR-030")
+@mutant("operator", "replaces a whole step with its anchor", "COHR-030")
 def _step_in_one() -> None:
     def beginning(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
         count = steps.step_count(components)
@@ -40,18 +40,18 @@ def _step_in_one() -> None:
     _ignore_the_budget()  # otherwise no such anchor is ever opened, and the mutant makes no difference
 
 
-@mutant("one-step-only", "operator", "opens one anchor with the minimum, then only tails", "COHR-032", "COHR-092")
+@mutant("operator", "opens one anchor with the minimum, then only tails", "COHR-032", "COHR-092")
 def _one_step_only() -> None:
     replace(steps, "step_count", lambda components: 1)
 
 
-@mutant("small-anchors", "operator", "opens anchors with less than the minimum", "COHR-043", "COHR-045")
+@mutant("operator", "opens anchors with less than the minimum", "COHR-043", "COHR-045")
 @instead_of(steps, "first_sub_step")
 def _small_anchors(components: Sequence[Component], remaining: Mapping[Key, int]) -> SubStep:
     return SubStep(SubStepKind.ANCHOR, {c.key: min(max(1, c.minimum - 1), remaining[c.key]) for c in components})
 
 
-@mutant("batch-without-limit", "operator", "takes all members of a step down at once", "INV-011", "COHR-047")
+@mutant("operator", "takes all members of a step down at once", "INV-011", "COHR-047")
 def _batch_without_limit() -> None:
     original = steps.sub_step
 
@@ -72,13 +72,13 @@ def _ignore_the_budget() -> None:
     replace(budget, "affordable_batch", affordable)
 
 
-@mutant("last-index-first", "operator", "replaces the replicas with the highest indices first", "COHR-037")
+@mutant("operator", "replaces the replicas with the highest indices first", "COHR-037")
 @instead_of(planner, "slots")
 def _last_index_first(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
     return original_slots(layout, key, observed, generation)[::-1]
 
 
-@mutant("broken-last", "operator", "replaces available members before unavailable ones", "COHR-063")
+@mutant("operator", "replaces available members before unavailable ones", "COHR-063")
 def _broken_last() -> None:
     def sound_first(layout: Layout, key: Key, observed: Observed, generation: str) -> list[Slot]:
         members = original_slots(layout, key, observed, generation)
@@ -88,7 +88,7 @@ def _broken_last() -> None:
     _ignore_the_budget()
 
 
-@mutant("broken-sets-wait", "operator", "replaces nothing while a component has too few available members", "COHR-069")
+@mutant("operator", "replaces nothing while a component has too few available members", "COHR-069")
 @around(budget, "affordable_batch")
 def _broken_sets_wait(
     original: Original, components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
@@ -98,21 +98,14 @@ def _broken_sets_wait(
     return original(components, places, counts, whole=whole)
 
 
-@mutant(
-    "gates-ignored",
-    "operator",
-    "begins a sub-step whatever has become of the one before",
-    "INV-017",
-    "COHR-060",
-    "COHR-109",
-)
+@mutant("operator", "begins a sub-step whatever has become of the one before", "INV-017", "COHR-060", "COHR-109")
 def _gates_ignored() -> None:
     replace(progress, "unready_entries", lambda update_entries, components, observed: ())
     replace(progress, "incomplete_reason", lambda update_entries, components, observed: None)
     _ignore_the_budget()
 
 
-@mutant("joined-pods-not-awaited", "operator", "does not wait for pods that have joined an anchor", "COHR-109")
+@mutant("operator", "does not wait for pods that have joined an anchor", "COHR-109")
 def _joined_pods_not_awaited() -> None:
     replace(progress, "incomplete_reason", lambda update_entries, components, observed: None)
 
@@ -129,20 +122,12 @@ def progress_by_count(layout: Layout, key: Key, observed: Observed, generation: 
     ]
 
 
-@mutant("progress-by-count", "operator", "counts the replicas that are done, and not which ones are", "COHR-065")
+@mutant("operator", "counts the replicas that are done, and not which ones are", "COHR-065")
 def _progress_by_count() -> None:
     replace(planner, "slots", progress_by_count)
 
 
-@mutant(
-    "everything-in-scope",
-    "operator",
-    "replaces all that is of an old generation",
-    "COHR-040",
-    "COHR-041",
-    "COHR-042",
-    "COHR-098",
-)
+@mutant("operator", "replaces all that is of an old generation", "COHR-040", "COHR-041", "COHR-042", "COHR-098")
 def _everything_in_scope() -> None:
     def outdated(
         pcs: PodCliqueSet, stored: StoredMap, present: Templates, observed: Observed | None = None
@@ -172,7 +157,7 @@ def _everything_in_scope() -> None:
 # -- the gangs of a sub-step -------------------------------------------------------------------------------------------
 
 
-@mutant("two-writes", "operator", "takes members out of their gangs before it puts them into new ones", "COHR-031")
+@mutant("operator", "takes members out of their gangs before it puts them into new ones", "COHR-031")
 def _two_writes() -> None:
     half_done: dict[str, tuple[Layout, tuple[str, ...]]] = {}
 
@@ -194,7 +179,7 @@ def _two_writes() -> None:
     replace(planner, "layout_after_move", moved)
 
 
-@mutant("tails-share-a-gang", "operator", "puts all further replicas of a sub-step into one gang", "COHR-030")
+@mutant("operator", "puts all further replicas of a sub-step into one gang", "COHR-030")
 @instead_of(planner, "layout_after_move")
 def _tails_share_a_gang(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout, tuple[str, ...]]:
     result, touched = original_moved(layout, *rest, opens=opens)
@@ -204,13 +189,13 @@ def _tails_share_a_gang(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout
     ), touched
 
 
-@mutant("pods-join-the-first-anchor", "operator", "lets pods join the first anchor of an update", "COHR-046")
+@mutant("operator", "lets pods join the first anchor of an update", "COHR-046")
 @instead_of(progress, "open_anchor")
 def _pods_join_the_first_anchor(update_entries: Layout) -> Entry | None:
     return next((entry for entry in update_entries if entry.anchor), None)
 
 
-@mutant("anchors-need-pods", "operator", "marks no anchor that has no pods of a standalone clique", "COHR-044")
+@mutant("operator", "marks no anchor that has no pods of a standalone clique", "COHR-044")
 @instead_of(planner, "layout_after_move")
 def _anchors_need_pods(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout, tuple[str, ...]]:
     result, touched = original_moved(layout, *rest, opens=opens)
@@ -221,20 +206,18 @@ def _anchors_need_pods(layout: Layout, *rest: Any, opens: bool) -> tuple[Layout,
     ), touched
 
 
-@mutant("drained-anchors-unmarked", "operator", "unmarks anchors that lose their last replica of a group", "COHR-041")
+@mutant("operator", "unmarks anchors that lose their last replica of a group", "COHR-041")
 @around(lines, "_labels_by_epoch")
 def _drained_anchors_unmarked(original: Original, entry: Entry) -> dict[str, str]:
     return original(entry if entry.groups else dataclasses.replace(entry, role=Role.TAIL))
 
 
-@mutant("single-anchor-ignored", "operator", "opens an anchor for each step, whatever the gang layout", "COHR-097")
+@mutant("operator", "opens an anchor for each step, whatever the gang layout", "COHR-097")
 def _single_anchor_ignored() -> None:
     replace(control, "gang_layout", lambda pcs: GangLayout.PER_STEP)
 
 
-@mutant(
-    "first-text", "operator", "plans updates and first layouts as the proposal's first text", "COHR-030", "COHR-047"
-)
+@mutant("operator", "plans updates and first layouts as the proposal's first text", "COHR-030", "COHR-047")
 def _first_text() -> None:
     """`grove-conformance lab coherent` compares this planner with other gang layouts."""
 

@@ -20,48 +20,40 @@ from reference_impl.plan.defaults import Operation
 CRD = "podgangmaps.grove.io"
 
 
-@mutant("budget-undefaulted", "operator", "leaves maxUnavailable of coherent sets open", "COHR-006")
+@mutant("operator", "leaves maxUnavailable of coherent sets open", "COHR-006")
 def _budget_undefaulted() -> None:
     replace(defaults, "_default_max_unavailable", lambda root, part, value: iter(()))
 
 
-@mutant("low-budget-accepted", "operator", "accepts any maxUnavailable", "COHR-004", "COHR-009", "COHR-103")
+@mutant("operator", "accepts any maxUnavailable", "COHR-004", "COHR-009", "COHR-103")
 @instead_of(rules, "_budget_errors")
 def _low_budget_accepted(path: str, given: Any, minimum: int) -> Iterator[FieldError]:
     return iter(())
 
 
-@mutant("low-budget-refused", "operator", "refuses a low maxUnavailable with any strategy", "COHR-008")
+@mutant("operator", "refuses a low maxUnavailable with any strategy", "COHR-008")
 @around(rules, "_budget_errors")
 def _low_budget_refused(original: Original, path: str, given: Any, minimum: int) -> Iterator[FieldError]:
     yield from original(path, given, minimum or 2)
 
 
-@mutant(
-    "scaling-not-blocked",
-    "operator",
-    "accepts scaling during an update",
-    "COHR-050",
-    "COHR-051",
-    "COHR-052",
-    "COHR-113",
-)
+@mutant("operator", "accepts scaling during an update", "COHR-050", "COHR-051", "COHR-052", "COHR-113")
 def _scaling_not_blocked() -> None:
     replace(scaling, "is_updating", lambda pcs: False)
 
 
-@mutant("scale-door-open", "operator", "accepts changes of replicas through the scale subresource", "COHR-052")
+@mutant("operator", "accepts changes of replicas through the scale subresource", "COHR-052")
 @around(scaling, "judge")
 def _scale_door_open(original: Original, request: Mapping[str, Any], pcs: Mapping[str, Any] | None) -> AdmissionResult:
     return AdmissionResult() if request.get("subResource") == scaling.SCALE else original(request, pcs)
 
 
-@mutant("refusal-without-reason", "operator", "refuses changes of replicas without a word why", "COHR-054")
+@mutant("operator", "refuses changes of replicas without a word why", "COHR-054")
 def _refusal_without_reason() -> None:
     replace(scaling, "rejection_reason", lambda namespace, pcs: "no")
 
 
-@mutant("maps-without-a-key", "operator", "serves PodGangMaps whose entries have no key", "COHR-001", "COHR-002")
+@mutant("operator", "serves PodGangMaps whose entries have no key", "COHR-001", "COHR-002")
 def _maps_without_a_key() -> None:
     path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/entries"
     spoil(
@@ -71,19 +63,19 @@ def _maps_without_a_key() -> None:
     )
 
 
-@mutant("maps-without-short-name", "operator", "serves PodGangMaps without their short name", "COHR-001")
+@mutant("operator", "serves PodGangMaps without their short name", "COHR-001")
 def _maps_without_short_name() -> None:
     spoil(CRD, {"op": "replace", "path": "/spec/names/shortNames", "value": []})
 
 
-@mutant("sets-without-budget", "operator", "serves scaling groups without maxUnavailable", "COHR-003")
+@mutant("operator", "serves scaling groups without maxUnavailable", "COHR-003")
 def _sets_without_budget() -> None:
     path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/template/properties"
     groups = f"{path}/podCliqueScalingGroups/items/properties/rollingUpdate/properties/maxUnavailable"
     spoil("podcliquesets.grove.io", {"op": "remove", "path": groups})
 
 
-@mutant("member-budget-accepted", "operator", "accepts maxUnavailable of cliques in scaling groups", "COHR-005")
+@mutant("operator", "accepts maxUnavailable of cliques in scaling groups", "COHR-005")
 def _member_budget_accepted() -> None:
     _accept_budgets_of_members()
 
@@ -97,7 +89,7 @@ def _accept_budgets_of_members() -> None:
     replace(rules, "violations", violations)
 
 
-@mutant("members-get-a-budget", "operator", "defaults maxUnavailable of cliques in scaling groups", "COHR-006")
+@mutant("operator", "defaults maxUnavailable of cliques in scaling groups", "COHR-006")
 def _members_get_a_budget() -> None:
     original = defaults._default_rolling_updates
 
@@ -114,7 +106,7 @@ def _members_get_a_budget() -> None:
     _accept_budgets_of_members()
 
 
-@mutant("budget-always-defaulted", "operator", "defaults maxUnavailable whatever the strategy", "COHR-007")
+@mutant("operator", "defaults maxUnavailable whatever the strategy", "COHR-007")
 @around(defaults, "_default_rolling_updates")
 def _budget_always_defaulted(
     original: Original, template: dict[str, Any], strategy: Any, *, created: bool
@@ -122,12 +114,12 @@ def _budget_always_defaulted(
     return original(template, UpdateStrategyType.COHERENT, created=created)
 
 
-@mutant("scaling-blocked-for-good", "operator", "refuses changes of replicas of all coherent sets", "COHR-055")
+@mutant("operator", "refuses changes of replicas of all coherent sets", "COHR-055")
 def _scaling_blocked_for_good() -> None:
     replace(scaling, "is_updating", lambda pcs: update.is_coherent(pcs))
 
 
-@mutant("other-changes-blocked", "operator", "refuses changes of terminationDelay during an update", "COHR-053")
+@mutant("operator", "refuses changes of terminationDelay during an update", "COHR-053")
 @around(rules, "change_violations")
 def _other_changes_blocked(original: Original, pcs: PodCliqueSet, old: PodCliqueSet) -> Iterator[FieldError]:
     yield from original(pcs, old)

@@ -28,7 +28,7 @@ from reference_impl.plan.observed import Observed
 from reference_impl.plan.revisions import Revision
 
 
-@mutant("starts-at-once", "operator", "lets pods of coherent sets start without waiting", "COHR-048")
+@mutant("operator", "lets pods of coherent sets start without waiting", "COHR-048")
 def _starts_at_once() -> None:
     original = CliqueContext.awaited_cliques
     replace(
@@ -38,7 +38,7 @@ def _starts_at_once() -> None:
     )
 
 
-@mutant("budget-read-once", "operator", "keeps the first maxUnavailable that it has read", "COHR-049")
+@mutant("operator", "keeps the first maxUnavailable that it has read", "COHR-049")
 def _budget_read_once() -> None:
     original = Layouts.components
     first: dict[tuple[str, int], list[Component]] = {}
@@ -50,7 +50,7 @@ def _budget_read_once() -> None:
     replace(Layouts, "components", components)
 
 
-@mutant("restart-begins-again", "operator", "begins a running update again when it starts", "COHR-072")
+@mutant("operator", "begins a running update again when it starts", "COHR-072")
 def _restart_begins_again() -> None:
     original = control.CoherentProgress.progress
     started_generations: set[str] = set()
@@ -72,7 +72,7 @@ def _restart_begins_again() -> None:
     replace(control.CoherentProgress, "progress", progress)
 
 
-@mutant("scope-only-grows", "operator", "never takes a component out of the scope of an update", "COHR-112")
+@mutant("operator", "never takes a component out of the scope of an update", "COHR-112")
 @instead_of(scope, "scope")
 def _scope_only_grows(
     changed: Iterable[Key], previous: Iterable[Key], replicas: Iterable[ReplicaState], generation: str
@@ -80,7 +80,7 @@ def _scope_only_grows(
     return frozenset({*changed, *previous})
 
 
-@mutant("generation-decides", "operator", "updates again what an earlier generation has completed", "COHR-073")
+@mutant("operator", "updates again what an earlier generation has completed", "COHR-073")
 def _generation_decides() -> None:
     original = slots.slots
 
@@ -95,7 +95,7 @@ def _generation_decides() -> None:
         replace(module, "slots", by_generation)
 
 
-@mutant("losses-uncounted", "operator", "counts lost pods as available", "COHR-074")
+@mutant("operator", "counts lost pods as available", "COHR-074")
 def _losses_uncounted() -> None:
     def affordable(
         components: Sequence[Component], places: budget.Slots, counts: Mapping[Key, int], *, whole: bool
@@ -121,7 +121,7 @@ def _losses_uncounted() -> None:
     replace(progress, "incomplete_reason", incomplete)
 
 
-@mutant("complete-replicas-stay", "operator", "never returns to a replica that it has updated", "COHR-075")
+@mutant("operator", "never returns to a replica that it has updated", "COHR-075")
 @around(control.CoherentProgress, "_outdated_replicas")
 def _complete_replicas_stay(
     original: Original,
@@ -135,7 +135,7 @@ def _complete_replicas_stay(
     return [index for index in original(self, pcs, generation, present, done) if turn is None or index > turn]
 
 
-@mutant("removed-gangs-awaited", "operator", "lets gangs wait for gangs that do not exist any more", "COHR-088")
+@mutant("operator", "lets gangs wait for gangs that do not exist any more", "COHR-088")
 def _removed_gangs_awaited() -> None:
     original, first = Placement.awaited_gangs, dict[str, list[str]]()
 
@@ -145,7 +145,7 @@ def _removed_gangs_awaited() -> None:
     replace(Placement, "awaited_gangs", awaited)
 
 
-@mutant("on-delete-is-coherent", "operator", "updates coherently with the strategy OnDelete", "COHR-093")
+@mutant("operator", "updates coherently with the strategy OnDelete", "COHR-093")
 def _on_delete_is_coherent() -> None:
     def coherent(pcs: PodCliqueSet) -> bool:
         strategy = pcs.spec.update_strategy
@@ -155,7 +155,7 @@ def _on_delete_is_coherent() -> None:
     replace(update_progress, "is_on_delete", lambda pcs: False)
 
 
-@mutant("order-replaces-pods", "operator", "replaces all pods if cliques are put in another order", "COHR-100")
+@mutant("operator", "replaces all pods if cliques are put in another order", "COHR-100")
 def _order_replaces_pods() -> None:
     of_set, of_template = revisions.set_revision, revisions.template_revision
 
@@ -173,7 +173,7 @@ def _order_replaces_pods() -> None:
     replace(revisions, "template_revision", with_place)
 
 
-@mutant("refusal-without-field", "operator", "refuses changes of replicas without naming the field", "COHR-104")
+@mutant("operator", "refuses changes of replicas without naming the field", "COHR-104")
 @around(scaling, "judge")
 def _refusal_without_field(
     original: Original, request: Mapping[str, Any], pcs: Mapping[str, Any] | None
@@ -182,7 +182,7 @@ def _refusal_without_field(
     return AdmissionResult(refusal=result.refusal.replace("spec.replicas", "this")) if result.refusal else result
 
 
-@mutant("everybody-joins", "operator", "makes stored sets Coherent that name no strategy", "COHR-106")
+@mutant("operator", "makes stored sets Coherent that name no strategy", "COHR-106")
 @around(defaults, "patch")
 def _everybody_joins(original: Original, pcs: dict[str, Any], stored: Any = None) -> list[Any]:
     operations = list(original(pcs, stored))

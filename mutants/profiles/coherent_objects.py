@@ -33,7 +33,7 @@ from reference_impl.plan.maps import StoredMap
 from reference_impl.plan.topology import SetTopology
 
 
-@mutant("anchor-holds-all", "operator", "puts all replicas of groups into the first gang", "COHR-011", "MAP-002")
+@mutant("operator", "puts all replicas of groups into the first gang", "COHR-011", "MAP-002")
 @instead_of(control, "first_layout")
 def _anchor_holds_all(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
     layout = first_layout(components, generation, epochs)
@@ -44,13 +44,13 @@ def _anchor_holds_all(components: Iterable[Component], generation: str, epochs: 
     return (dataclasses.replace(layout[0], groups=groups),) if layout else layout
 
 
-@mutant("anchors-unmarked", "operator", "does not mark anchors", "COHR-013")
+@mutant("operator", "does not mark anchors", "COHR-013")
 @around(lines, "_labels_by_epoch")
 def _anchors_unmarked(original: Original, entry: Entry) -> dict[str, str]:
     return {key: value for key, value in original(entry).items() if key != labels.GANG_ROLE or not entry.anchor}
 
 
-@mutant("generation-label-moves-on", "operator", "gives all gangs the present generation hash", "COHR-035")
+@mutant("operator", "gives all gangs the present generation hash", "COHR-035")
 @around(gangs, "_planned_gang")
 def _generation_label_moves_on(original: Original, pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
     result = original(pcs, *rest, **named)
@@ -59,7 +59,7 @@ def _generation_label_moves_on(original: Original, pcs: PodCliqueSet, *rest: Any
     )
 
 
-@mutant("anchors-last", "operator", "lets anchors wait for the gangs that depend on them", "COHR-020", "COHR-089")
+@mutant("operator", "lets anchors wait for the gangs that depend on them", "COHR-020", "COHR-089")
 def _anchors_last() -> None:
     def awaited(self: Placement, gang: str) -> list[str]:
         entry = self.gangs[gang].entry
@@ -72,7 +72,7 @@ def _anchors_last() -> None:
     replace(Operator, "_wake_dependents", wake_dependents)
 
 
-@mutant("anchors-by-name", "operator", "lets gangs wait for all anchors whose names begin alike", "COHR-096")
+@mutant("operator", "lets gangs wait for all anchors whose names begin alike", "COHR-096")
 @instead_of(CliqueReconciler, "_awaited_gangs")
 def _anchors_by_name(self: CliqueReconciler, place: CliqueContext, name: str) -> list[PodGang | None]:
     if place.placement.gangs[name].entry.anchor:
@@ -86,7 +86,7 @@ def _anchors_by_name(self: CliqueReconciler, place: CliqueContext, name: str) ->
     ]
 
 
-@mutant("map-without-owner", "operator", "creates PodGangMaps that nobody controls", "MAP-044")
+@mutant("operator", "creates PodGangMaps that nobody controls", "MAP-044")
 def _map_without_owner() -> None:
     original = maps.manifest
 
@@ -107,25 +107,25 @@ def _map_without_owner() -> None:
     replace(ownership, "is_orphan", abandoned)
 
 
-@mutant("maps-of-the-first-replica", "operator", "writes the index of the first replica into all maps", "COHR-010")
+@mutant("operator", "writes the index of the first replica into all maps", "COHR-010")
 @around(maps, "manifest")
 def _maps_of_the_first_replica(original: Original, pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
     body = original(pcs, index, stored)
     return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
 
 
-@mutant("dependencies-unwritten", "operator", "writes no dependencies into PodGangMaps", "COHR-013", "MAP-002")
+@mutant("operator", "writes no dependencies into PodGangMaps", "COHR-013", "MAP-002")
 @around(maps, "_map_entry")
 def _dependencies_unwritten(original: Original, entry: Entry) -> MapEntry:
     return msgspec.structs.replace(original(entry), depends_on=None)
 
 
-@mutant("dependents-start-at-once", "operator", "lets no gang wait for its anchors", "COHR-020", "INV-018")
+@mutant("operator", "lets no gang wait for its anchors", "COHR-020", "INV-018")
 def _dependents_start_at_once() -> None:
     replace(CliqueReconciler, "_awaited_gangs", lambda self, place, name: [])
 
 
-@mutant("emptied-groups-stay", "operator", "keeps PodGroups of cliques that a gang has lost", "COHR-039")
+@mutant("operator", "keeps PodGroups of cliques that a gang has lost", "COHR-039")
 @around(SetReconciler, "_gang_drift")
 def _emptied_groups_stay(
     original: Original, self: SetReconciler, pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, binding: str
@@ -135,7 +135,7 @@ def _emptied_groups_stay(
     return original(self, pcs, whole, current, binding)
 
 
-@mutant("base-gang-stays", "operator", "creates a gang for each replica beside those of its map", "COHR-012")
+@mutant("operator", "creates a gang for each replica beside those of its map", "COHR-012")
 @around(gangs, "planned_gangs")
 def _base_gang_stays(original: Original, pcs: PodCliqueSet, index: int, *rest: Any) -> list[PlannedGang]:
     result = original(pcs, index, *rest)
@@ -144,7 +144,7 @@ def _base_gang_stays(original: Original, pcs: PodCliqueSet, index: int, *rest: A
     return [*result, PlannedGang(names.replica(pcs.metadata.name, index), {})]
 
 
-@mutant("new-gangs-without-priority", "operator", "creates gangs without a priority class in an update", "COHR-019")
+@mutant("operator", "creates gangs without a priority class in an update", "COHR-019")
 def _new_gangs_without_priority() -> None:
     original, drift = gangs.manifest, gangs._spec_drift
 
@@ -161,7 +161,7 @@ def _new_gangs_without_priority() -> None:
     replace(gangs, "_spec_drift", spec_drift)
 
 
-@mutant("new-gangs-without-topology", "operator", "creates gangs without constraints in an update", "COHR-019")
+@mutant("operator", "creates gangs without constraints in an update", "COHR-019")
 @around(gangs, "planned_gangs")
 def _new_gangs_without_topology(
     original: Original,
@@ -174,7 +174,7 @@ def _new_gangs_without_topology(
     return original(pcs, index, placement, line, NO_TOPOLOGY if update_progress.set_progress(pcs) else topology)
 
 
-@mutant("gangs-without-replica", "operator", "takes the index of the replica off its gangs again", "COHR-014")
+@mutant("operator", "takes the index of the replica off its gangs again", "COHR-014")
 @around(gangs, "drift")
 def _gangs_without_replica(
     original: Original, pcs: PodCliqueSet, gang: PlannedGang, current: PodGang, tags: dict[str, str], *rest: Any
@@ -184,23 +184,23 @@ def _gangs_without_replica(
     return original(pcs, gang, current, remaining_tags, *rest)
 
 
-@mutant("gang-names-without-replica", "operator", "names gangs after their set and a number only", "COHR-021")
+@mutant("operator", "names gangs after their set and a number only", "COHR-021")
 @around(lines, "_name_by_epoch")
 def _gang_names_without_replica(original: Original, replica: str, gangs: Layout, gang: EntryGang) -> str:
     return original(replica.rpartition("-")[0], gangs, gang)
 
 
-@mutant("cliques-name-a-gang", "operator", "lets standalone cliques of coherent sets name a gang", "COHR-015")
+@mutant("operator", "lets standalone cliques of coherent sets name a gang", "COHR-015")
 def _cliques_name_a_gang() -> None:
     replace(lines, "_standalone_by_epoch", lambda replica: {labels.PODGANG: replica})
 
 
-@mutant("drained-gangs-stay", "operator", "does not delete gangs that hold nothing any more", "COHR-038", "COHR-084")
+@mutant("operator", "does not delete gangs that hold nothing any more", "COHR-038", "COHR-084")
 def _drained_gangs_stay() -> None:
     _never_surplus("PodGang")
 
 
-@mutant("maps-orphaned", "operator", "releases the PodGangMaps of a set that is deleted", "COHR-087")
+@mutant("operator", "releases the PodGangMaps of a set that is deleted", "COHR-087")
 @around(SetReconciler, "reconcile")
 async def _maps_orphaned(original: Original, self: SetReconciler, key: ObjectKey) -> float | None:
     pcs = self._cache.sets.get(*key)
@@ -210,7 +210,7 @@ async def _maps_orphaned(original: Original, self: SetReconciler, key: ObjectKey
     return await original(self, key)
 
 
-@mutant("maps-of-removed-replicas-stay", "operator", "keeps the PodGangMaps of removed replicas", "COHR-086")
+@mutant("operator", "keeps the PodGangMaps of removed replicas", "COHR-086")
 def _maps_of_removed_replicas_stay() -> None:
     _never_surplus("PodGangMap")
 

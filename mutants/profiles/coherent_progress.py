@@ -53,17 +53,17 @@ def _reports(**instead: Any) -> None:
     replace(update, "advanced_progress", advanced)
 
 
-@mutant("silent-wait", "operator", "does not say why an update waits", "COHR-061")
+@mutant("operator", "does not say why an update waits", "COHR-061")
 def _silent_wait() -> None:
     _reports(message="")
 
 
-@mutant("nothing-in-flight", "operator", "does not say which gangs an update waits for", "COHR-034")
+@mutant("operator", "does not say which gangs an update waits for", "COHR-034")
 def _nothing_in_flight() -> None:
     _reports(in_flight=())
 
 
-@mutant("replicas-take-turns", "operator", "updates another replica while one waits", "COHR-071")
+@mutant("operator", "updates another replica while one waits", "COHR-071")
 @around(CoherentProgress, "progress")
 def _replicas_take_turns(
     original: Original,
@@ -85,14 +85,12 @@ def _replicas_take_turns(
     return msgspec.structs.replace(result, currently_updating=turns or result.currently_updating)
 
 
-@mutant("replicas-at-once", "operator", "updates all replicas of a set at once", "INV-016", "COHR-071")
+@mutant("operator", "updates all replicas of a set at once", "INV-016", "COHR-071")
 def _replicas_at_once() -> None:
     replace(MapWriter, "_has_turn", staticmethod(lambda pcs, index: True))
 
 
-@mutant(
-    "waiting-replicas-forgotten", "operator", "ends a changed update with the replica at work", "COHR-064", "COHR-107"
-)
+@mutant("operator", "ends a changed update with the replica at work", "COHR-064", "COHR-107")
 def _waiting_replicas_forgotten() -> None:
     original_begun, original_advanced = update.started_progress, update.advanced_progress
     interrupted: set[str] = set()
@@ -118,7 +116,7 @@ def _waiting_replicas_forgotten() -> None:
     replace(update, "advanced_progress", advanced)
 
 
-@mutant("scope-unreported", "operator", "reports a component too many in the scope of an update", "COHR-033")
+@mutant("operator", "reports a component too many in the scope of an update", "COHR-033")
 @around(update, "started_progress")
 def _scope_unreported(
     original: Original, old: SetUpdateProgress | None, scope: Collection[Key], now: str
@@ -130,7 +128,7 @@ def _scope_unreported(
     return msgspec.structs.replace(result, in_scope_standalone_pod_cliques=names)
 
 
-@mutant("restart-forgets-progress", "operator", "starts an update anew after a restart", "COHR-070")
+@mutant("operator", "starts an update anew after a restart", "COHR-070")
 def _restart_forgets_progress() -> None:
     original, started_at = slots.slots, time.time_ns()
 
@@ -146,12 +144,12 @@ def _restart_forgets_progress() -> None:
 # -- losses ------------------------------------------------------------------------------------------------------------
 
 
-@mutant("lost-old-pods-return", "operator", "recreates lost pods of old gangs in the new version", "COHR-067")
+@mutant("operator", "recreates lost pods of old gangs in the new version", "COHR-067")
 def _lost_old_pods_return() -> None:
     replace(versions, "may_create_pods", lambda stored, entry, template, template_hash, present: True)
 
 
-@mutant("lost-new-pods-stay-lost", "operator", "recreates no lost pod while others of its gang run", "COHR-066")
+@mutant("operator", "recreates no lost pod while others of its gang run", "COHR-066")
 @around(pods, "difference")
 def _lost_new_pods_stay_lost(
     original: Original, shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
@@ -160,7 +158,7 @@ def _lost_new_pods_stay_lost(
     return original(shares, members, target, lambda gang: may_create(gang) and gang not in gangs_with_pods)
 
 
-@mutant("others-neglected", "operator", "replaces no lost pods of components that an update leaves alone", "COHR-068")
+@mutant("operator", "replaces no lost pods of components that an update leaves alone", "COHR-068")
 @around(CliqueReconciler, "_sync_pods")
 async def _others_neglected(original: Original, self: CliqueReconciler, place: CliqueContext) -> None:
     pcs, clique = place.pcs, place.clique
@@ -172,7 +170,7 @@ async def _others_neglected(original: Original, self: CliqueReconciler, place: C
     await original(self, place)
 
 
-@mutant("joined-gangs-restart", "operator", "recreates the pods of a gang that others join", "COHR-036")
+@mutant("operator", "recreates the pods of a gang that others join", "COHR-036")
 def _joined_gangs_restart() -> None:
     original = pods.difference
     restarted: set[str] = set()
@@ -191,7 +189,7 @@ def _joined_gangs_restart() -> None:
     replace(pods, "difference", difference)
 
 
-@mutant("updates-are-breaches", "operator", "terminates gangs whose pods an update replaces", "COHR-062")
+@mutant("operator", "terminates gangs whose pods an update replaces", "COHR-062")
 @instead_of(statuses, "_updating_condition")
 def _updates_are_breaches(now: str) -> Condition:
     return Condition(
@@ -206,7 +204,7 @@ def _updates_are_breaches(now: str) -> Condition:
 # -- statuses ----------------------------------------------------------------------------------------------------------
 
 
-@mutant("scheduled-after-ready", "operator", "reports gangs as scheduled after they were Ready", "COHR-018")
+@mutant("operator", "reports gangs as scheduled after they were Ready", "COHR-018")
 @around(of_gangs, "status")
 def _scheduled_after_ready(original: Original, gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:
     old, result = gang.status or PodGangStatus(), original(gang, pods, now)

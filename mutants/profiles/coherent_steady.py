@@ -22,7 +22,7 @@ from reference_impl.plan.maps import StoredMap
 from reference_impl.plan.observed import Observed
 
 
-@mutant("added-replicas-share-a-gang", "operator", "puts added replicas into a gang that exists", "COHR-080")
+@mutant("operator", "puts added replicas into a gang that exists", "COHR-080")
 @around(fitting._LayoutFitter, "ensure_scale_out_entry")
 def _added_replicas_share_a_gang(original: Original, self: fitting._LayoutFitter) -> str:
     key = original(self)
@@ -87,36 +87,36 @@ def fits_by_count(layout: Layout, components: Sequence[Component]) -> bool:
     return all(sum(entry.count(component.key) for entry in layout) == component.replicas for component in components)
 
 
-@mutant("first-replica-removed", "operator", "removes the replicas with the lowest indices", "COHR-082", "COHR-099")
+@mutant("operator", "removes the replicas with the lowest indices", "COHR-082", "COHR-099")
 def _first_replica_removed() -> None:
     replace(control, "fitted_layout", lowest_removed)
     replace(control, "fits", fits_by_count)
 
 
-@mutant("scale-in-leaves-gaps", "operator", "removes the replicas of the oldest gangs first", "COHR-082")
+@mutant("operator", "removes the replicas of the oldest gangs first", "COHR-082")
 def _scale_in_leaves_gaps() -> None:
     replace(control, "fitted_layout", fitted_with_gaps)
     replace(control, "fits", fits_by_count)
 
 
-@mutant("added-pods-join-the-oldest", "operator", "lets added pods join the oldest gang", "COHR-081")
+@mutant("operator", "lets added pods join the oldest gang", "COHR-081")
 @instead_of(fitting._LayoutFitter, "_default_anchor")
 def _added_pods_join_the_oldest(self: fitting._LayoutFitter, key: Key) -> str:
     return next(entry.key for entry in self.entries.values() if entry.anchor)
 
 
-@mutant("added-replicas-are-anchors", "operator", "marks the gangs of added replicas as anchors", "COHR-080")
+@mutant("operator", "marks the gangs of added replicas as anchors", "COHR-080")
 @around(lines, "_labels_by_epoch")
 def _added_replicas_are_anchors(original: Original, entry: Entry) -> dict[str, str]:
     return original(dataclasses.replace(entry, role=Role.ANCHOR) if entry.role is Role.SCALE_OUT else entry)
 
 
-@mutant("oldest-gang-shrinks-first", "operator", "removes the pods of the oldest gangs first", "COHR-083")
+@mutant("operator", "removes the pods of the oldest gangs first", "COHR-083")
 def _oldest_gang_shrinks_first() -> None:
     replace(fitting._LayoutFitter, "_entries_newest_first", lambda self: list(self.entries.values()))
 
 
-@mutant("shrunk-gangs-restart", "operator", "recreates the pods of a gang that loses a replica", "COHR-085")
+@mutant("operator", "recreates the pods of a gang that loses a replica", "COHR-085")
 def _shrunk_gangs_restart() -> None:
     original, sizes = CliqueReconciler._sync_pods, dict[str, int]()
 
@@ -135,7 +135,7 @@ def _shrunk_gangs_restart() -> None:
     replace(CliqueReconciler, "_sync_pods", balance)
 
 
-@mutant("termination-starts-over", "operator", "terminates a replica into one gang that holds everything", "COHR-089")
+@mutant("operator", "terminates a replica into one gang that holds everything", "COHR-089")
 @around(MapWriter, "prepare_termination")
 async def _termination_starts_over(original: Original, self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
     if (stored := self._layouts.stored(pcs, index)) is not None:
@@ -148,22 +148,19 @@ async def _termination_starts_over(original: Original, self: MapWriter, pcs: Pod
     await original(self, pcs, index)
 
 
-@mutant("edited-maps-decide", "operator", "follows a PodGangMap as somebody has edited it", "COHR-095")
+@mutant("operator", "follows a PodGangMap as somebody has edited it", "COHR-095")
 @instead_of(MapWriter, "complete_layout")
 def _edited_maps_decide(self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str) -> Layout:
     return stored.layout
 
 
-@mutant("added-pods-join-the-newest-anchor", "operator", "lets added pods join the newest anchor", "COHR-108")
+@mutant("operator", "lets added pods join the newest anchor", "COHR-108")
 @instead_of(fitting._LayoutFitter, "_default_anchor")
 def _added_pods_join_the_newest_anchor(self: fitting._LayoutFitter, key: Key) -> str:
     return anchors(tuple(self.entries.values()))[-1].key
 
 
-@mutant(
-    *("lost-maps-stay-lost", "operator", "does not restore a PodGangMap that is deleted"),
-    *("COHR-076", "COHR-094", "MAP-020"),
-)
+@mutant("operator", "does not restore a PodGangMap that is deleted", "COHR-076", "COHR-094", "MAP-020")
 def _lost_maps_stay_lost() -> None:
     original = MapWriter._renew_replica
 
@@ -178,7 +175,7 @@ def _lost_maps_stay_lost() -> None:
     replace(MapWriter, "_renew_replica", replica)
 
 
-@mutant("adoption-starts-over", "operator", "gives a replica whose map is lost new gangs", "COHR-076", "COHR-094")
+@mutant("operator", "gives a replica whose map is lost new gangs", "COHR-076", "COHR-094")
 @instead_of(control, "adopted_layout")
 def _adoption_starts_over(
     live: Layout, components: Sequence[Component], observed: Observed, generation: str, epochs: Epochs

@@ -22,7 +22,7 @@ from reference_impl.plan.layout import EntryGang, Layout, first_layout
 from reference_impl.plan.observed import Observed
 
 
-@mutant("joining-gangs-unheard", "operator", "leaves gangs alone when the strategy of their set changes", "COHR-110")
+@mutant("operator", "leaves gangs alone when the strategy of their set changes", "COHR-110")
 @around(Operator, "_trigger_turns")
 def _joining_gangs_unheard(original: Original, self: Operator, old: PodCliqueSet, item: PodCliqueSet) -> None:
     gangs, self._gangs = self._gangs, WorkQueue()
@@ -30,12 +30,7 @@ def _joining_gangs_unheard(original: Original, self: Operator, old: PodCliqueSet
     self._gangs = gangs
 
 
-@mutant(
-    "half-updated-gangs-joined",
-    "operator",
-    "moves Pods into the gang that they are in, after a switch to Coherent",
-    "COHR-110",
-)
+@mutant("operator", "moves Pods into the gang that they are in, after a switch to Coherent", "COHR-110")
 @around(progress, "own_entries")
 def _half_updated_gangs_joined(
     original: Original, layout: Layout, generation: str, components: Sequence[Component], observed: Observed
@@ -43,12 +38,7 @@ def _half_updated_gangs_joined(
     return original(layout, generation, (), observed)
 
 
-@mutant(
-    "parts-need-the-minimum",
-    "operator",
-    "asks for minAvailable Pods of a gang that holds fewer, after a switch from Coherent",
-    "COHR-110",
-)
+@mutant("operator", "asks for minAvailable Pods of a gang that holds fewer, after a switch from Coherent", "COHR-110")
 @on_result_of(gangs, "_planned_gang")
 def _parts_need_the_minimum(
     plan: PlannedGang, pcs: PodCliqueSet, index: int, name: str, gang: EntryGang, *_: Any, **__: Any
@@ -58,7 +48,7 @@ def _parts_need_the_minimum(
     return plan if gang.entry.depends_on else dataclasses.replace(plan, minimums=plan.minimums | required)
 
 
-@mutant("joining-starts-over", "operator", "gives sets that are switched to Coherent new gangs", "COHR-090", "COHR-091")
+@mutant("operator", "gives sets that are switched to Coherent new gangs", "COHR-090", "COHR-091")
 def _joining_starts_over() -> None:
     original, previous = MapWriter._renew_replica, dict[tuple[str, int], bool]()
 

@@ -66,7 +66,7 @@ def _override_status(**wrong: Any) -> None:
     replace(statuses, "clique_status", lambda *args: msgspec.structs.replace(original(*args), **wrong))
 
 
-@mutant("finalizer-late", "operator", "creates cliques without their finalizer and adds it later", "CORE-036")
+@mutant("operator", "creates cliques without their finalizer and adds it later", "CORE-036")
 def finalizer_late() -> None:
     """Create cliques without their finalizer, and add it later."""
     _change_manifests(children, "_clique_manifest", lambda manifest: manifest["metadata"].pop("finalizers"))
@@ -82,7 +82,7 @@ def finalizer_late() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@mutant("service-of-another-replica", "operator", "lets a service select the pods of another replica", "CORE-006")
+@mutant("operator", "lets a service select the pods of another replica", "CORE-006")
 def _service_of_another_replica() -> None:
     _change_manifests(
         children, "service", lambda manifest: manifest["spec"]["selector"].update({labels.REPLICA_INDEX: "9"})
@@ -90,12 +90,12 @@ def _service_of_another_replica() -> None:
     replace(children, "is_service_correct", lambda pcs, index, current: True)
 
 
-@mutant("always-published", "operator", "publishes addresses of pods that are not ready for every set", "CORE-006")
+@mutant("operator", "publishes addresses of pods that are not ready for every set", "CORE-006")
 def _always_published() -> None:
     _change_manifests(children, "service", lambda manifest: manifest["spec"].update(publishNotReadyAddresses=True))
 
 
-@mutant("services-on-demand", "operator", "makes Services headless only where a set asks for them", "CORE-042")
+@mutant("operator", "makes Services headless only where a set asks for them", "CORE-042", name="services-on-demand")
 def make_services_on_demand() -> None:
     """Do not default headlessServiceConfig, and create ordinary Services for sets without it."""
     defaulted, original = defaults._default_field, children.service
@@ -115,12 +115,12 @@ def make_services_on_demand() -> None:
     replace(children, "is_service_correct", lambda pcs, index, current: True)
 
 
-@mutant("group-unannotated", "operator", "omits the annotations of scaling groups", "RES-115")
+@mutant("operator", "omits the annotations of scaling groups", "RES-115")
 def _group_unannotated() -> None:
     _change_manifests(children, "scaling_group", lambda manifest: manifest["metadata"].pop("annotations", None))
 
 
-@mutant("pods-numbered", "operator", "names pods after their index", "CORE-007")
+@mutant("operator", "names pods after their index", "CORE-007")
 @around(pods.PodBuilder, "pod")
 def _pods_numbered(original: Original, self: pods.PodBuilder, index: int, gang: str) -> Manifest:
     manifest = original(self, index, gang)
@@ -128,7 +128,7 @@ def _pods_numbered(original: Original, self: pods.PodBuilder, index: int, gang: 
     return manifest
 
 
-@mutant("variables-twice", "operator", "keeps variables of the template that have the names of its own", "CORE-008")
+@mutant("operator", "keeps variables of the template that have the names of its own", "CORE-008")
 @instead_of(pods, "with_environment")
 def _variables_twice(spec: Manifest, environment: list[Manifest]) -> Manifest:
     result = dict(spec)
@@ -138,26 +138,26 @@ def _variables_twice(spec: Manifest, environment: list[Manifest]) -> Manifest:
     return result
 
 
-@mutant("selector-of-the-set", "operator", "reports the selector of the set for its cliques and groups", "CORE-013")
+@mutant("operator", "reports the selector of the set for its cliques and groups", "CORE-013")
 def _selector_of_the_set() -> None:
     replace(statuses, "_selector", lambda pcs, key, value: f"{labels.MANAGED_SELECTOR},{labels.PART_OF}={pcs}")
 
 
-@mutant("names-unlabelled", "operator", "omits the label app.kubernetes.io/name", "CORE-034")
+@mutant("operator", "omits the label app.kubernetes.io/name", "CORE-034")
 @on_result_of(labels, "common_labels")
 def names_unlabelled(tags: dict[str, str], *_: Any) -> dict[str, str]:
     """Omit the label app.kubernetes.io/name."""
     return {key: value for key, value in tags.items() if key != labels.NAME}
 
 
-@mutant("deletion-unblocked", "operator", "lets no owner wait for what it controls", "CORE-035")
+@mutant("operator", "lets no owner wait for what it controls", "CORE-035")
 @on_result_of(children, "owner_reference")
 def deletion_unblocked(reference: Manifest, *_: Any) -> Manifest:
     """Omit blockOwnerDeletion from owner references, so that owners do not wait for the objects that they control."""
     return {key: value for key, value in reference.items() if key != "blockOwnerDeletion"}
 
 
-@mutant("reasons-of-its-own", "operator", "gives conditions about numbers of pods other reasons", "CORE-037")
+@mutant("operator", "gives conditions about numbers of pods other reasons", "CORE-037")
 def reasons_of_its_own() -> None:
     """Give conditions about pod counts other reasons than the API defines."""
 
@@ -176,7 +176,7 @@ def reasons_of_its_own() -> None:
     alter(statuses, "group_status", group_status)
 
 
-@mutant("gated-for-ever", "operator", "never lowers the number of pods with a gate in a status", "CORE-018")
+@mutant("operator", "never lowers the number of pods with a gate in a status", "CORE-018")
 def _gated_for_ever() -> None:
     original, highest = statuses.clique_status, Counter[str]()
 
@@ -189,7 +189,7 @@ def _gated_for_ever() -> None:
     replace(statuses, "clique_status", clique_status)
 
 
-@mutant("restart-forgets", "operator", "after a restart, replaces pods only once they are gone", "CORE-039")
+@mutant("operator", "after a restart, replaces pods only once they are gone", "CORE-039")
 def _restart_forgets() -> None:
     original, served_owners = pods.difference, set[str]()
 
@@ -209,17 +209,17 @@ def _restart_forgets() -> None:
     replace(pods, "difference", difference)
 
 
-@mutant("failed-pods-stay", "operator", "counts failed pods as existing", "CORE-026", "CORE-043")
+@mutant("operator", "counts failed pods as existing", "CORE-026", "CORE-043")
 def _failed_pods_stay() -> None:
     replace(Pod, "finished", property(lambda self: False))
 
 
-@mutant("gated-uncounted", "operator", "never counts pods with a scheduling gate", "CORE-027")
+@mutant("operator", "never counts pods with a scheduling gate", "CORE-027")
 def _gated_uncounted() -> None:
     _override_status(schedule_gated_replicas=0)
 
 
-@mutant("shortage-unreported", "operator", "reports any number of scheduled pods as sufficient", "CORE-027")
+@mutant("operator", "reports any number of scheduled pods as sufficient", "CORE-027")
 def _shortage_unreported() -> None:
     original = statuses._scheduled_condition
     replace(
@@ -229,7 +229,7 @@ def _shortage_unreported() -> None:
     )
 
 
-@mutant("unreported-is-sound", "operator", "treats a clique without a status as sound", "CORE-028")
+@mutant("operator", "treats a clique without a status as sound", "CORE-028")
 def _unreported_is_sound() -> None:
     original = statuses.group_status
     no_breach = Condition(type=termination.BREACHED, status="False", reason="", message="", last_transition_time="")
@@ -247,12 +247,12 @@ def _unreported_is_sound() -> None:
     replace(statuses, "group_status", group_status)
 
 
-@mutant("hash-unreported", "operator", "never reports the template hash of a clique's pods", "CORE-030")
+@mutant("operator", "never reports the template hash of a clique's pods", "CORE-030")
 def _hash_unreported() -> None:
     _override_status(current_pod_template_hash=None)
 
 
-@mutant("status-rewritten-at-rest", "operator", "rewrites the status of a clique after a while", "INV-007")
+@mutant("operator", "rewrites the status of a clique after a while", "INV-007")
 def _status_rewritten_at_rest() -> None:
     original = CliqueReconciler.reconcile_status
 
@@ -278,18 +278,18 @@ REWRITE_SECONDS = 12.0
 """Seconds after which the status is rewritten. This is longer than an operator may take to come to rest."""
 
 
-@mutant("all-gates-removed", "operator", "removes all gates of a pod instead of only its own", "GANG-020")
+@mutant("operator", "removes all gates of a pod instead of only its own", "GANG-020")
 @instead_of(CliqueReconciler, "_ungate")
 async def _all_gates_removed(self: CliqueReconciler, pod: Pod) -> None:
     await self._writer.patch(self._cache.pods, pod, {"spec": {"schedulingGates": None}})
 
 
-@mutant("incomplete-unreported", "operator", "never reports a gang as incomplete", "GANG-021")
+@mutant("operator", "never reports a gang as incomplete", "GANG-021")
 def _incomplete_unreported() -> None:
     replace_data(podgang, "PATIENCE_SECONDS", 1e9, read_by=(GangReconciler, "reconcile"))
 
 
-@mutant("conditions-overwritten", "operator", "drops foreign conditions when it writes its own", "GANG-022")
+@mutant("operator", "drops foreign conditions when it writes its own", "GANG-022")
 @around(GangReconciler, "_write_initialized")
 async def _conditions_overwritten(original: Original, self: GangReconciler, gang: Any, *, is_complete: bool) -> None:
     operator_conditions = [c for c in (gang.status and gang.status.conditions) or () if c.type == gangs.INITIALIZED]
@@ -297,24 +297,18 @@ async def _conditions_overwritten(original: Original, self: GangReconciler, gang
     await original(self, msgspec.structs.replace(gang, status=status), is_complete=is_complete)
 
 
-@mutant(
-    "conditions-overwritten-with-errors",
-    "operator",
-    "never clears lastErrors, and drops foreign conditions",
-    "CORE-040",
-    "GANG-022",
-)
+@mutant("operator", "never clears lastErrors, and drops foreign conditions", "CORE-040", "GANG-022")
 def _conditions_overwritten_with_errors() -> None:
     errors_forever()
     _conditions_overwritten()
 
 
-@mutant("groups-late", "operator", "creates gangs without PodGroups and adds them later", "GANG-023")
+@mutant("operator", "creates gangs without PodGroups and adds them later", "GANG-023")
 def _groups_late() -> None:
     _change_manifests(gangs, "manifest", lambda manifest: manifest["spec"].update(podgroups=[]))
 
 
-@mutant("gates-wait-for-ready", "operator", "ungates scaled gangs only once their base gang is ready", "GANG-027")
+@mutant("operator", "ungates scaled gangs only once their base gang is ready", "GANG-027")
 def gates_wait_for_ready() -> None:
     """Keep the gates of scaled gangs' pods until the pods of their base gang are Ready."""
 
@@ -333,12 +327,7 @@ def gates_wait_for_ready() -> None:
     replace(Operator, "_on_pod", on_pod)
 
 
-@mutant(
-    "gates-wait-for-extras",
-    "operator",
-    "ungates scaled gangs only once all pods of their base gang are bound",
-    "GANG-008",
-)
+@mutant("operator", "ungates scaled gangs only once all pods of their base gang are bound", "GANG-008")
 @instead_of(gates, "has_been_scheduled")
 def _gates_wait_for_extras(gang: Any, scheduled: Callable[[str], int]) -> bool:
     return all(
@@ -346,31 +335,31 @@ def _gates_wait_for_extras(gang: Any, scheduled: Callable[[str], int]) -> bool:
     )
 
 
-@mutant("gangs-first", "operator", "creates the gangs of a replica before its cliques", "RES-014")
+@mutant("operator", "creates the gangs of a replica before its cliques", "RES-014")
 @around(SetReconciler, "_writes")
 def _gangs_first(original: Original, self: SetReconciler, *arguments: Any) -> Iterator[Any]:
     return iter(list(original(self, *arguments))[::-1])
 
 
-@mutant("gang-spec-kept", "operator", "never corrects the spec of a gang", "RES-026")
+@mutant("operator", "never corrects the spec of a gang", "RES-026")
 def _gang_spec_kept() -> None:
     replace(gangs, "_spec_drift", lambda *_: {})
 
 
-@mutant("template-unfollowed", "operator", "never updates cliques and scaling groups from their templates", "RES-027")
+@mutant("operator", "never updates cliques and scaling groups from their templates", "RES-027")
 def _template_unfollowed() -> None:
     replace(template_drift, "clique_patch", lambda template, current: {})
     replace(template_drift, "group_patch", lambda config, current: {})
 
 
-@mutant("gangs-kept", "operator", "never deletes a gang", "RES-034")
+@mutant("operator", "never deletes a gang", "RES-034")
 @around(Writer, "delete")
 async def _gangs_kept(original: Original, self: Writer, informer: Any, item: Any) -> None:
     if informer.resource.kind != "PodGang":
         await original(self, informer, item)
 
 
-@mutant("host-names-cut", "operator", "truncates hostnames to 45 characters", "RES-053")
+@mutant("operator", "truncates hostnames to 45 characters", "RES-053")
 @around(pods.PodBuilder, "pod")
 def _host_names_cut(original: Original, self: pods.PodBuilder, index: int, gang: str) -> Manifest:
     manifest = original(self, index, gang)
@@ -378,22 +367,20 @@ def _host_names_cut(original: Original, self: pods.PodBuilder, index: int, gang:
     return manifest
 
 
-@mutant(
-    "unconstrained-unreported", "operator", "reports no topology condition if no constraint names a binding", "RES-066"
-)
+@mutant("operator", "reports no topology condition if no constraint names a binding", "RES-066")
 @around(topology, "condition")
 def _unconstrained_unreported(original: Original, pcs: Any, binding: Any, now: str) -> Any:
     return original(pcs, binding, now) if any(topology.constraints(pcs)) else None
 
 
-@mutant("base-gang-unnamed", "operator", "omits the base gang label of scaled cliques", "CORE-033")
+@mutant("operator", "omits the base gang label of scaled cliques", "CORE-033")
 def _base_gang_unnamed() -> None:
     _change_manifests(
         children, "_clique_manifest", lambda manifest: manifest["metadata"]["labels"].pop(labels.BASE_PODGANG, None)
     )
 
 
-@mutant("group-replica-unnamed", "operator", "omits the index of the group's replica on pods", "CORE-003")
+@mutant("operator", "omits the index of the group's replica on pods", "CORE-003")
 def _group_replica_unnamed() -> None:
     _change_manifests(
         pods.PodBuilder,
@@ -410,7 +397,7 @@ def _group_replica_unnamed() -> None:
     replace(template_drift, "label_patch", marks)
 
 
-@mutant("ports-dropped", "operator", "omits the ports of containers", "CORE-014")
+@mutant("operator", "omits the ports of containers", "CORE-014")
 def _ports_dropped() -> None:
     def lose(manifest: Manifest) -> None:
         spec = manifest["spec"]
@@ -422,23 +409,23 @@ def _ports_dropped() -> None:
     _change_manifests(pods.PodBuilder, "pod", lose)
 
 
-@mutant("role-unrepeated", "operator", "gives every clique the same role name", "CORE-015")
+@mutant("operator", "gives every clique the same role name", "CORE-015")
 def _role_unrepeated() -> None:
     _change_manifests(children, "_clique_manifest", lambda manifest: manifest["spec"].update(roleName="clique"))
 
 
-@mutant("gang-of-other-scheduler", "operator", "names another scheduler on gangs than on their pods", "GANG-003")
+@mutant("operator", "names another scheduler on gangs than on their pods", "GANG-003")
 def _gang_of_other_scheduler() -> None:
     replace(gangs, "set_scheduler", lambda pcs, default: "default-scheduler")
 
 
-@mutant("gang-orphaned", "operator", "creates gangs without a controller", "INV-004", "CORE-045")
+@mutant("operator", "creates gangs without a controller", "INV-004", "CORE-045")
 def _gang_orphaned() -> None:
     _change_manifests(gangs, "manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
     never_adopt("PodGang")
 
 
-@mutant("clique-disowned", "operator", "creates cliques without an owner", "CORE-004")
+@mutant("operator", "creates cliques without an owner", "CORE-004")
 def _clique_disowned() -> None:
     _change_manifests(children, "_clique_manifest", lambda manifest: manifest["metadata"].pop("ownerReferences"))
     never_adopt("PodClique")
@@ -454,7 +441,7 @@ def never_adopt(kind: str) -> None:
     replace(Adoption, "_adopt", adopt)
 
 
-@mutant("initialized-ignored", "operator", "removes gates as soon as the gang references the pods", "INV-005")
+@mutant("operator", "removes gates as soon as the gang references the pods", "INV-005")
 def _initialized_ignored() -> None:
     original, write = gates.pods_to_ungate, GangReconciler._write_initialized
 
@@ -475,7 +462,7 @@ def _initialized_ignored() -> None:
 _INITIALIZED = gangs.initialized_condition(True, "")
 
 
-@mutant("deletes-by-prefix", "operator", "deletes all cliques whose names start with that of a deleted set", "LIFE-004")
+@mutant("operator", "deletes all cliques whose names start with that of a deleted set", "LIFE-004")
 @around(SetReconciler, "reconcile")
 async def _deletes_by_prefix(original: Original, self: SetReconciler, key: Key) -> float | None:
     pcs = self._cache.sets.get(*key)

@@ -18,31 +18,19 @@ from reference_impl.plan import children, gangs, gates, labels, lines, names, po
 from reference_impl.plan.layout import EntryGang, Layout, Role
 
 
-@mutant(
-    "gate-never-waits", "operator", "removes the gate of every pod as soon as its gang exists", "INV-001", "GANG-007"
-)
+@mutant("operator", "removes the gate of every pod as soon as its gang exists", "INV-001", "GANG-007")
 @instead_of(gates, "pods_to_ungate")
 def _gate_never_waits(pods: Any, *_: Any) -> list[Any]:
     return [pod for pod in pods if pod.active and pod.gated_by(labels.GATE)]
 
 
-@mutant(
-    "base-gang-ignored",
-    "operator",
-    "ungates scaled gangs before their base gang is scheduled",
-    "GANG-007",
-    "INV-002",
-    "INV-008",
-)
+@mutant("operator", "ungates scaled gangs before their base gang is scheduled", "GANG-007", "INV-002", "INV-008")
 def _base_gang_ignored() -> None:
     replace(gates, "has_been_scheduled", lambda gang, scheduled: True)
 
 
 @mutant(
-    "added-gang-does-not-wait",
-    "operator",
-    "ungates replicas that were added to a scaling group before their base gang is scheduled",
-    "GANG-007",
+    "operator", "ungates replicas that were added to a scaling group before their base gang is scheduled", "GANG-007"
 )
 @around(CliqueReconciler, "_awaited_gangs")
 def _added_gang_does_not_wait(
@@ -52,12 +40,12 @@ def _added_gang_does_not_wait(
     return [] if added else original(self, place, name)
 
 
-@mutant("gate-kept", "operator", "never removes the gate of pods of scaled gangs", "GANG-008", blocks=("START-010",))
+@mutant("operator", "never removes the gate of pods of scaled gangs", "GANG-008", blocks=("START-010",))
 def _gate_kept() -> None:
     replace(gates, "has_been_scheduled", lambda gang, scheduled: False)
 
 
-@mutant("extras-stay-gated", "operator", "removes the gate of only minAvailable pods of a clique", "GANG-006")
+@mutant("operator", "removes the gate of only minAvailable pods of a clique", "GANG-006")
 @around(gates, "pods_to_ungate")
 def _extras_stay_gated(original: Original, of_clique: Any, clique: str, gang: Any, *rest: Any) -> list[Any]:
     least = {group.name: group.min_replicas for group in gang.spec.podgroups} if gang is not None else {}
@@ -65,30 +53,30 @@ def _extras_stay_gated(original: Original, of_clique: Any, clique: str, gang: An
     return original(of_clique, clique, gang, *rest)[: max(0, least.get(clique, 0) - open_pods)]
 
 
-@mutant("pods-without-gate", "operator", "creates pods without the scheduling gate", "GANG-005")
+@mutant("operator", "creates pods without the scheduling gate", "GANG-005")
 @around(pods.PodBuilder, "pod")
 def _pods_without_gate(original: Original, self: pods.PodBuilder, index: int, gang: str) -> children.Manifest:
     manifest = original(self, index, gang)
     return {**manifest, "spec": {k: v for k, v in manifest["spec"].items() if k != "schedulingGates"}}
 
 
-@mutant("base-gang-misnamed", "operator", "names base gangs after what they are", "CORE-032")
+@mutant("operator", "names base gangs after what they are", "CORE-032")
 @around(lines, "_name_by_index")
 def _base_gang_misnamed(original: Original, replica: str, gangs: Layout, gang: EntryGang) -> str:
     return f"{replica}-base" if gang.entry.anchor else original(replica, gangs, gang)
 
 
-@mutant("scaled-gang-misnamed", "operator", "numbers scaled gangs by the group's replica index", "CORE-033")
+@mutant("operator", "numbers scaled gangs by the group's replica index", "CORE-033")
 def _scaled_gang_misnamed() -> None:
     replace(names, "scaled_gang", lambda group, replica_index, min_available: f"{group}-{replica_index}")
 
 
-@mutant("service-misnamed", "operator", "names the Service of a replica after what it is", "CORE-001")
+@mutant("operator", "names the Service of a replica after what it is", "CORE-001")
 def _service_misnamed() -> None:
     replace(names, "service", lambda pcs, index: f"{pcs}-service-{index}")
 
 
-@mutant("part-of-missing", "operator", "omits the part-of label of services", "CORE-002")
+@mutant("operator", "omits the part-of label of services", "CORE-002")
 @around(children, "service")
 def _part_of_missing(original: Original, pcs: Any, index: int) -> children.Manifest:
     manifest = original(pcs, index)
@@ -96,7 +84,7 @@ def _part_of_missing(original: Original, pcs: Any, index: int) -> children.Manif
     return manifest
 
 
-@mutant("service-orphaned", "operator", "creates services without an owner", "CORE-045", "LIFE-002")
+@mutant("operator", "creates services without an owner", "CORE-045", "LIFE-002")
 def _service_orphaned() -> None:
     original = children.service
 
@@ -109,7 +97,7 @@ def _service_orphaned() -> None:
     never_adopt("Service")
 
 
-@mutant("group-without-finalizer", "operator", "creates scaling groups without their finalizer", "CORE-005")
+@mutant("operator", "creates scaling groups without their finalizer", "CORE-005")
 @around(children, "scaling_group")
 def _group_without_finalizer(original: Original, *arguments: Any) -> children.Manifest:
     manifest = original(*arguments)
@@ -117,7 +105,7 @@ def _group_without_finalizer(original: Original, *arguments: Any) -> children.Ma
     return manifest
 
 
-@mutant("environment-incomplete", "operator", "omits GROVE_PCLQ_NAME from pods", "CORE-008")
+@mutant("operator", "omits GROVE_PCLQ_NAME from pods", "CORE-008")
 def _environment_incomplete() -> None:
     original = children.with_environment
 
@@ -127,7 +115,7 @@ def _environment_incomplete() -> None:
     replace(pods, "with_environment", with_environment)
 
 
-@mutant("environment-last", "operator", "appends its variables after those of the template", "CORE-009")
+@mutant("operator", "appends its variables after those of the template", "CORE-009")
 def _environment_last() -> None:
     original = children.with_environment
 
@@ -141,7 +129,7 @@ def _environment_last() -> None:
     replace(pods, "with_environment", with_environment)
 
 
-@mutant("minimum-is-replicas", "operator", "uses all replicas of a clique as the minimum of its pod group", "GANG-001")
+@mutant("operator", "uses all replicas of a clique as the minimum of its pod group", "GANG-001")
 @around(gangs, "planned_gangs")
 def _minimum_is_replicas(original: Original, pcs: Any, *rest: Any) -> list[gangs.PlannedGang]:
     all_of = {t.name: t.spec.replicas for t in pcs.spec.template.cliques}
@@ -154,7 +142,7 @@ def _minimum_is_replicas(original: Original, pcs: Any, *rest: Any) -> list[gangs
     ]
 
 
-@mutant("references-of-others", "operator", "lists all pods of a gang in its first group", "GANG-002")
+@mutant("operator", "lists all pods of a gang in its first group", "GANG-002")
 @around(gangs, "groups_with_references")
 def _references_of_others(original: Original, *arguments: Any) -> list[Any]:
     groups = original(*arguments)
@@ -164,31 +152,31 @@ def _references_of_others(original: Original, *arguments: Any) -> list[Any]:
     return [msgspec.structs.replace(groups[0], pod_references=every), *groups[1:]]
 
 
-@mutant("never-initialized", "operator", "never reports a gang as complete", "GANG-004")
+@mutant("operator", "never reports a gang as complete", "GANG-004")
 def _never_initialized() -> None:
     replace(gangs, "is_complete", lambda *_: False)
 
 
-@mutant("never-available", "operator", "never reports a replica as available", "CORE-010")
+@mutant("operator", "never reports a replica as available", "CORE-010")
 @around(statuses, "set_status")
 def _never_available(original: Original, *arguments: Any) -> Any:
     return msgspec.structs.replace(original(*arguments), available_replicas=0)
 
 
-@mutant("ready-uncounted", "operator", "reports every clique as having no ready pod", "CORE-011", "CORE-012")
+@mutant("operator", "reports every clique as having no ready pod", "CORE-011", "CORE-012")
 @around(statuses, "clique_status")
 def _ready_uncounted(original: Original, *arguments: Any) -> Any:
     return msgspec.structs.replace(original(*arguments), ready_replicas=0)
 
 
-@mutant("finalizer-kept", "operator", "never removes the finalizer of a deleted set", "LIFE-001")
+@mutant("operator", "never removes the finalizer of a deleted set", "LIFE-001")
 @around(Writer, "remove_finalizer")
 async def _finalizer_kept(original: Original, self: Writer, informer: Any, item: Any, finalizer: str) -> None:
     if finalizer != labels.SET_FINALIZER:
         await original(self, informer, item, finalizer)
 
 
-@mutant("works-on-after-deletion", "operator", "creates a service for a set that is being deleted", "LIFE-003")
+@mutant("operator", "creates a service for a set that is being deleted", "LIFE-003")
 @around(SetReconciler, "reconcile")
 async def _works_on_after_deletion(original: Original, self: SetReconciler, key: Key) -> float | None:
     pcs = self._cache.sets.get(*key)

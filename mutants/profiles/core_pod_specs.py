@@ -141,19 +141,21 @@ def _register() -> None:
         ("restart-rules-lost", "omits the restart rules of containers", _without_rules),
         ("sidecars-lost", "makes init containers of sidecars", _without_sidecars),
     ):
-        mutant(name, "operator", text, "CORE-014")(_of_pods(change))
+        mutant("operator", text, "CORE-014", name=name)(_of_pods(change))
     for name, fields in OF_PODS.items():
-        mutant(f"{name}-lost", "operator", f"omits {', '.join(fields)} of pods", "CORE-014")(_of_pods(_without(fields)))
+        mutant("operator", f"omits {', '.join(fields)} of pods", "CORE-014", name=f"{name}-lost")(
+            _of_pods(_without(fields))
+        )
     for name, fields in OF_CONTAINERS.items():
-        mutant(f"{name}-lost", "operator", f"omits {', '.join(fields)} of containers", "CORE-014")(
+        mutant("operator", f"omits {', '.join(fields)} of containers", "CORE-014", name=f"{name}-lost")(
             _of_pods(partial(_of_containers, change=_without(fields)))
         )
     for name, text, change in (
         ("clique-arguments-reversed", "reverses the arguments of containers in cliques", _reversed_arguments),
         ("clique-fields-lost", "omits the fields of cliques that an old library does not know", _lost),
     ):
-        mutant(name, "operator", text, "CORE-015")(_of_cliques(change))
-    mutant("template-gates-lost", "operator", "replaces the scheduling gates of a template", "CORE-044")(
+        mutant("operator", text, "CORE-015", name=name)(_of_cliques(change))
+    mutant("operator", "replaces the scheduling gates of a template", "CORE-044", name="template-gates-lost")(
         _of_pods(lambda spec: {**spec, "schedulingGates": [{"name": labels.GATE}]})
     )
 

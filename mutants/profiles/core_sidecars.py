@@ -11,7 +11,7 @@ from reference_impl.plan import children, labels, pods, startup
 from reference_impl.plan.children import Manifest
 
 
-@mutant("waits-end-sidecars", "operator", "makes init containers of sidecars when it adds its own", "CORE-014")
+@mutant("operator", "makes init containers of sidecars when it adds its own", "CORE-014")
 @on_result_of(startup, "with_init_container")
 def _waits_end_sidecars(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
     if not waits:
@@ -20,14 +20,14 @@ def _waits_end_sidecars(spec: Manifest, _: Manifest, __: str, waits: dict[str, i
     return {**spec, "initContainers": containers}
 
 
-@mutant("waits-replace", "operator", "replaces the init containers of the template by its own", "CORE-014")
+@mutant("operator", "replaces the init containers of the template by its own", "CORE-014")
 @on_result_of(startup, "with_init_container")
 def _waits_replace(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
     wait_containers = [c for c in spec.get("initContainers") or () if c["name"] == labels.INIT_CONTAINER]
     return {**spec, "initContainers": wait_containers} if waits else spec
 
 
-@mutant("sidecars-without-variables", "operator", "gives native sidecars none of its variables", "CORE-008")
+@mutant("operator", "gives native sidecars none of its variables", "CORE-008")
 def _sidecars_without_variables() -> None:
     def with_environment(spec: Manifest, before: Manifest, *_: Any) -> Manifest:
         pairs = zip(spec.get("initContainers") or (), before.get("initContainers") or (), strict=True)
@@ -39,7 +39,6 @@ def _sidecars_without_variables() -> None:
 
 
 @mutant(
-    "added-replicas-bare",
     "operator",
     "creates replicas of scaling groups beyond those of the template without init containers",
     "CORE-014",

@@ -21,7 +21,7 @@ from reference_impl.control.writer import Writer
 from reference_impl.plan import conditions, gangs, part_errors, pods, reconcile_error, statuses, termination
 
 
-@mutant("binding-ignored", "operator", "counts a pod as scheduled only once a container has reported", "CORE-016")
+@mutant("operator", "counts a pod as scheduled only once a container has reported", "CORE-016")
 @around(statuses, "clique_status")
 def _binding_ignored(original: Original, clique: Any, pods: list[Pod], *rest: Any) -> Any:
     silent = [pod for pod in pods if pod.scheduled and not pod.status.container_statuses]
@@ -29,27 +29,25 @@ def _binding_ignored(original: Original, clique: Any, pods: list[Pod], *rest: An
     return original(clique, [pod for pod in pods if pod not in silent] + hidden, *rest)
 
 
-@mutant("crash-ignored", "operator", "treats a crashed pod as starting", "CORE-038")
+@mutant("operator", "treats a crashed pod as starting", "CORE-038")
 def _crash_ignored() -> None:
     replace(termination, "_is_failing", lambda pod: False)
 
 
-@mutant(
-    "crash-never-forgiven", "operator", "treats a pod that has crashed once as failing for ever", "CORE-017", "TERM-015"
-)
+@mutant("operator", "treats a pod that has crashed once as failing for ever", "CORE-017", "TERM-015")
 @instead_of(termination, "_is_failing")
 def _crash_never_forgiven(pod: Pod) -> bool:
     container_statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
     return any(status.failed for status in container_statuses)
 
 
-@mutant("init-crash-ignored", "operator", "ignores init containers", "CORE-038")
+@mutant("operator", "ignores init containers", "CORE-038")
 @instead_of(termination, "_is_failing")
 def _init_crash_ignored(pod: Pod) -> bool:
     return not pod.ready and any(status.failed for status in pod.status.container_statuses or ())
 
 
-@mutant("any-end-is-a-crash", "operator", "treats a container that exited with 0 as crashed", "CORE-038")
+@mutant("operator", "treats a container that exited with 0 as crashed", "CORE-038")
 def _any_end_is_a_crash() -> None:
     def failed(self: ContainerStatus) -> bool:
         return self.last_state is not None and self.last_state.terminated is not None
@@ -57,18 +55,18 @@ def _any_end_is_a_crash() -> None:
     replace(ContainerStatus, "failed", property(failed))
 
 
-@mutant("start-is-enough", "operator", "treats a started container as ready", "CORE-017", "TERM-026")
+@mutant("operator", "treats a started container as ready", "CORE-017", "TERM-026")
 def _start_is_enough() -> None:
     replace(termination, "_is_stalled", lambda pod: False)
 
 
-@mutant("only-ready-counts", "operator", "reports a breach until enough pods are ready", "CORE-041")
+@mutant("operator", "reports a breach until enough pods are ready", "CORE-041", name="only-ready-counts")
 def count_ready_pods_only() -> None:
     """Treat every pod that is not Ready as stalled, including those that are still starting."""
     replace(termination, "_is_stalled", lambda pod: not pod.ready)
 
 
-@mutant("terminating-counted", "operator", "counts terminating pods as ready", "CORE-039")
+@mutant("operator", "counts terminating pods as ready", "CORE-039")
 @around(statuses, "clique_status")
 def _terminating_counted(original: Original, clique: Any, pods: list[Pod], *rest: Any) -> Any:
     terminating_count = sum(pod.terminating and pod.ready for pod in pods)
@@ -76,12 +74,12 @@ def _terminating_counted(original: Original, clique: Any, pods: list[Pod], *rest
     return msgspec.structs.replace(status, ready_replicas=status.ready_replicas + terminating_count)
 
 
-@mutant("replaced-late", "operator", "replaces a pod only once it is gone", "CORE-039")
+@mutant("operator", "replaces a pod only once it is gone", "CORE-039")
 def _replaced_late() -> None:
     replace(Pod, "active", property(lambda self: not self.finished))
 
 
-@mutant("transition-always", "operator", "updates the transition time with every status", "CORE-019")
+@mutant("operator", "updates the transition time with every status", "CORE-019")
 @instead_of(conditions, "with_condition")
 def _transition_always(old: list[Condition] | None, new: Condition) -> list[Condition]:
     stored = conditions.find(old, new.type)
@@ -91,7 +89,7 @@ def _transition_always(old: list[Condition] | None, new: Condition) -> list[Cond
     return [stored if same and c.type == new.type else new if c.type == new.type else c for c in old or ()]
 
 
-@mutant("transition-never", "operator", "never updates the transition time of a condition", "CORE-019")
+@mutant("operator", "never updates the transition time of a condition", "CORE-019")
 @around(conditions, "with_condition")
 def _transition_never(original: Original, old: list[Condition] | None, new: Condition) -> list[Condition]:
     stored = conditions.find(old, new.type)
@@ -100,14 +98,12 @@ def _transition_never(original: Original, old: list[Condition] | None, new: Cond
     return [new if c.type == new.type else c for c in original(old, new)]
 
 
-@mutant(
-    "unready-replica-available", "operator", "reports a group's replica as available once it is scheduled", "CORE-020"
-)
+@mutant("operator", "reports a group's replica as available once it is scheduled", "CORE-020")
 def _unready_replica_available() -> None:
     replace(statuses, "_is_clique_available", lambda clique: clique is not None)
 
 
-@mutant("group-always-sound", "operator", "never reports a breach of a scaling group", "CORE-021")
+@mutant("operator", "never reports a breach of a scaling group", "CORE-021")
 @around(statuses, "group_status")
 def _group_always_sound(original: Original, group: Any, *rest: Any) -> Any:
     status = original(group, *rest)
@@ -118,20 +114,20 @@ def _group_always_sound(original: Original, group: Any, *rest: Any) -> Any:
     return msgspec.structs.replace(status, conditions=sound_conditions)
 
 
-@mutant("index-never-reused", "operator", "gives a replacement the next index instead of the free one", "CORE-022")
+@mutant("operator", "gives a replacement the next index instead of the free one", "CORE-022")
 @instead_of(pods, "free_indices")
 def _index_never_reused(active: list[Pod], count: int) -> list[int]:
     first = max((pods.index_of(pod) for pod in active), default=-1) + 1
     return list(range(first, first + count))
 
 
-@mutant("loss-unreported", "operator", "does not report the loss of all scheduled pods", "CORE-023", "CORE-029")
+@mutant("operator", "does not report the loss of all scheduled pods", "CORE-023", "CORE-029")
 @instead_of(Writer, "warn")
 async def _loss_unreported(*arguments: Any) -> None:
     return None
 
 
-@mutant("status-rewritten", "operator", "writes the status of a clique again and again", "CORE-024")
+@mutant("operator", "writes the status of a clique again and again", "CORE-024")
 @around(CliqueReconciler, "reconcile_status")
 async def _status_rewritten(original: Original, self: CliqueReconciler, key: Key) -> float | None:
     wait = await original(self, key)
@@ -142,13 +138,13 @@ async def _status_rewritten(original: Original, self: CliqueReconciler, key: Key
     return wait
 
 
-@mutant("errors-unreported", "operator", "never fills lastErrors", "CORE-025")
+@mutant("operator", "never fills lastErrors", "CORE-025")
 @instead_of(LastErrors, "report_refusal")
 async def _errors_unreported(*arguments: Any) -> None:
     return None
 
 
-@mutant("errors-never-cleared", "operator", "never clears lastErrors", "CORE-040")
+@mutant("operator", "never clears lastErrors", "CORE-040", name="errors-never-cleared")
 def errors_forever() -> None:
     """Never clear lastErrors."""
     original = reconcile_error.last_errors
@@ -159,17 +155,12 @@ def errors_forever() -> None:
     replace(written_errors, "last_errors", last_errors)
 
 
-@mutant(
-    "errors-of-cliques-kept-down",
-    "operator",
-    "reports errors of cliques in the cliques alone",
-    *("CORE-046", "CORE-047"),
-)
+@mutant("operator", "reports errors of cliques in the cliques alone", *("CORE-046", "CORE-047"))
 def _errors_of_cliques_kept_down() -> None:
     replace(Cache, "errors_of_parts", lambda self, pcs: [])
 
 
-@mutant("errors-of-cliques-remembered", "operator", "never forgets an error that a clique has had", "CORE-040")
+@mutant("operator", "never forgets an error that a clique has had", "CORE-040")
 def _errors_of_cliques_remembered() -> None:
     last_errors: dict[str, list[Any]] = {}
 
@@ -181,7 +172,7 @@ def _errors_of_cliques_remembered() -> None:
     replace(part_errors, "part_errors", of_set)
 
 
-@mutant("errors-without-events", "operator", "emits no events about refused pods", "CORE-047")
+@mutant("operator", "emits no events about refused pods", "CORE-047")
 @around(Writer, "warn")
 async def _errors_without_events(
     original: Original, self: Writer, resource: Any, item: Any, reason: str, note: str
@@ -190,7 +181,7 @@ async def _errors_without_events(
         await original(self, resource, item, reason, note)
 
 
-@mutant("an-event-for-each-refusal", "operator", "posts an event whenever a pod is refused", "CORE-048")
+@mutant("operator", "posts an event whenever a pod is refused", "CORE-048")
 @around(LastErrors, "report_refusal")
 async def _an_event_for_each_refusal(
     original: Original, self: LastErrors, key: Key, code: str, error: Any, message: str = ""
@@ -200,18 +191,18 @@ async def _an_event_for_each_refusal(
         await self._writer.warn(self._informer.resource, item, written_errors.EVENT, message)
 
 
-@mutant("hot-retries", "operator", "retries a refused pod as soon as the refusal is in the status", "CORE-031")
+@mutant("operator", "retries a refused pod as soon as the refusal is in the status", "CORE-031")
 def _hot_retries() -> None:
     replace(operator, "differs_only_in_errors", lambda old, item: False)
     replace(pods, "without_attempt_details", lambda message, clique: message)
 
 
-@mutant("references-kept", "operator", "never changes the references of an initialized gang", "GANG-009")
+@mutant("operator", "never changes the references of an initialized gang", "GANG-009")
 @around(gangs, "groups_with_references")
 def _references_kept(original: Original, gang: Any, *rest: Any) -> Any:
     return gang.spec.podgroups if gangs.is_initialized(gang) else original(gang, *rest)
 
 
-@mutant("incomplete-is-enough", "operator", "reports a gang as complete once it has any pods", "GANG-010")
+@mutant("operator", "reports a gang as complete once it has any pods", "GANG-010")
 def _incomplete_is_enough() -> None:
     replace(gangs, "is_complete", lambda gang, groups, clique, shares: any(group.pod_references for group in groups))

@@ -21,7 +21,7 @@ from reference_impl.scheduler.model import Node, Pod
 ROLE: Final = "gang-scheduler"
 
 
-@mutant("claims-not-allocated", ROLE, "binds pods and leaves their claims to others", "DEV-001")
+@mutant(ROLE, "binds pods and leaves their claims to others", "DEV-001")
 def _claims_not_allocated() -> None:
     def ignored(bindings: Iterable[Any], ledger: Ledger) -> tuple[list[ClaimDecision], set[str]]:
         return [], set()
@@ -30,13 +30,13 @@ def _claims_not_allocated() -> None:
     replace(decisions, "decisions", ignored)
 
 
-@mutant("devices-allocated-twice", ROLE, "forgets which devices are allocated", "DEV-002", "DEV-003")
+@mutant(ROLE, "forgets which devices are allocated", "DEV-002", "DEV-003")
 @instead_of(Usage, "take")
 def _devices_allocated_twice(self: Usage, device_id: DeviceId, inventory: Inventory, count: int = 1) -> None:
     return
 
 
-@mutant("gangs-without-devices-bound", ROLE, "binds pods without devices if there are too few", "DEV-003")
+@mutant(ROLE, "binds pods without devices if there are too few", "DEV-003")
 def _gangs_without_devices_bound() -> None:
     original_refusal, original_decisions = DynamicResources.refusal, decisions.decisions
 
@@ -51,14 +51,14 @@ def _gangs_without_devices_bound() -> None:
     replace(decisions, "decisions", without_the_rest)
 
 
-@mutant("devices-of-attempts-kept", ROLE, "holds devices for a gang that does not fit", "DEV-004")
+@mutant(ROLE, "holds devices for a gang that does not fit", "DEV-004")
 @around(Ledger, "place")
 def _devices_of_attempts_kept(original: Original, self: Ledger, pod: Pod, node: Node, delta: int) -> None:
     if delta > 0 or pod.spec.node_name:
         original(self, pod, node, delta)
 
 
-@mutant("freed-devices-forgotten", ROLE, "never uses a device again", "DEV-005")
+@mutant(ROLE, "never uses a device again", "DEV-005")
 def _freed_devices_forgotten() -> None:
     original, used = ClaimStore.ledger, set[DeviceId]()
 
@@ -71,7 +71,7 @@ def _freed_devices_forgotten() -> None:
     replace(ClaimStore, "ledger", ledger)
 
 
-@mutant("shared-claims-anywhere", ROLE, "binds the pods of a shared claim to any nodes", "DEV-006")
+@mutant(ROLE, "binds the pods of a shared claim to any nodes", "DEV-006")
 def _shared_claims_anywhere() -> None:
     spread = dict[str, int]()
 
@@ -91,19 +91,19 @@ def _shared_claims_anywhere() -> None:
     replace(Ledger, "place", place)
 
 
-@mutant("selectors-ignored", ROLE, "ignores the selectors of requests", "DEV-007")
+@mutant(ROLE, "ignores the selectors of requests", "DEV-007")
 @around(Inventory, "_is_matched")
 def _selectors_ignored(original: Original, self: Inventory, device: Any, expression: str) -> bool:
     return "architecture" in expression or original(self, device, expression)
 
 
-@mutant("match-attribute-ignored", ROLE, "ignores the constraints of claims", "DEV-008")
+@mutant(ROLE, "ignores the constraints of claims", "DEV-008")
 @instead_of(allocator._Search, "_is_permitted")
 def _match_attribute_ignored(self: Any, part: Any, alternative: Any, device: Any) -> bool:
     return True
 
 
-@mutant("only-first-claim-written", ROLE, "writes only the first claim of a cycle", "DEV-001")
+@mutant(ROLE, "writes only the first claim of a cycle", "DEV-001")
 def _only_first_claim_written() -> None:
     original = claim_store.ClaimStore.write
 

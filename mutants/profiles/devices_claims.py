@@ -24,25 +24,19 @@ from reference_impl.scheduler.search import Budget
 ROLE: Final = "gang-scheduler"
 
 
-@mutant("claims-without-nodes", ROLE, "does not say on which nodes the devices of a claim are", "DEV-016")
+@mutant(ROLE, "does not say on which nodes the devices of a claim are", "DEV-016")
 def _claims_without_nodes() -> None:
     replace(decisions, "_node_selector", lambda results, inventory, node: None)
 
 
-@mutant("claims-for-all-gpu-nodes", ROLE, "says that the devices of a claim are on each node with GPUs", "DEV-016")
+@mutant(ROLE, "says that the devices of a claim are on each node with GPUs", "DEV-016")
 @instead_of(decisions, "_node_selector")
 def _claims_for_all_gpu_nodes(results: Any, inventory: Inventory, node: str) -> dict[str, Any]:
     expressions = [{"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}]
     return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
 
 
-@mutant(
-    "gangs-bound-as-far-as-devices-reach",
-    ROLE,
-    "binds the pods of a gang for which devices are free",
-    "DEV-003",
-    "DEV-026",
-)
+@mutant(ROLE, "binds the pods of a gang for which devices are free", "DEV-003", "DEV-026")
 @around(cycle, "place_minimum")
 def _gangs_bound_as_far_as_devices_reach(
     original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Budget
@@ -55,7 +49,7 @@ def _gangs_bound_as_far_as_devices_reach(
     return placed
 
 
-@mutant("extra-pods-take-devices-first", ROLE, "gives a gang devices for all its pods before the next gang", "DEV-014")
+@mutant(ROLE, "gives a gang devices for all its pods before the next gang", "DEV-014")
 def _extra_pods_take_devices_first() -> None:
     def yield_extra_pods(cycle: Cycle) -> bool:
         return False
@@ -64,14 +58,14 @@ def _extra_pods_take_devices_first() -> None:
     replace_unnoted(cycle, "yield_extra_pods", yield_extra_pods)
 
 
-@mutant("devices-of-victims-kept", ROLE, "does not count the devices of pods that it could evict", "DEV-015")
+@mutant(ROLE, "does not count the devices of pods that it could evict", "DEV-015")
 @around(Ledger, "_use")
 def _devices_of_victims_kept(original: Original, self: Ledger, claim: ResourceClaim, delta: int) -> None:
     if delta > 0:
         original(self, claim, delta)
 
 
-@mutant("devices-listed-once", ROLE, "knows only the devices that exist when it first schedules", "DEV-013")
+@mutant(ROLE, "knows only the devices that exist when it first schedules", "DEV-013")
 def _devices_listed_once() -> None:
     original, inventories = ClaimStore.ledger, list[Inventory]()
 

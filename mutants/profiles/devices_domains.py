@@ -18,12 +18,12 @@ from reference_impl.scheduler.devices.objects import DeviceId
 Manifest = dict[str, Any]
 
 
-@mutant("parameters-not-allocated", "gang-scheduler", "allocates claims without their parameters", "DEV-033")
+@mutant("gang-scheduler", "allocates claims without their parameters", "DEV-033")
 def _parameters_not_allocated() -> None:
     replace(decisions, "_configuration", lambda claim, results, inventory: [])
 
 
-@mutant("channels-allocated-twice", "gang-scheduler", "forgets which channels are allocated", "DEV-032")
+@mutant("gang-scheduler", "forgets which channels are allocated", "DEV-032")
 @around(Usage, "take")
 def _channels_allocated_twice(
     original: Original, self: Usage, device_id: DeviceId, inventory: Inventory, count: int = 1
@@ -32,7 +32,7 @@ def _channels_allocated_twice(
         original(self, device_id, inventory, count)
 
 
-@mutant("replicas-share-a-domain", "operator", "gives all replicas channels of the first ComputeDomain", "DEV-032")
+@mutant("operator", "gives all replicas channels of the first ComputeDomain", "DEV-032")
 @around(mnnvl, "with_group_channel")
 def _replicas_share_a_domain(
     original: Original,
@@ -45,15 +45,13 @@ def _replicas_share_a_domain(
     return original(spec, pcs, template, config, 0)
 
 
-@mutant("removed-domains-kept", "operator", "keeps the ComputeDomains of removed replicas", "DEV-034", "RES-073")
+@mutant("operator", "keeps the ComputeDomains of removed replicas", "DEV-034", "RES-073")
 @around(DesiredSet, "surplus")
 def _removed_domains_kept(original: Original, self: DesiredSet, kind: str, existing: Iterable[Any]) -> Iterator[Any]:
     yield from () if kind == "ComputeDomain" else original(self, kind, existing)
 
 
-@mutant(
-    "remaining-domains-deleted", "operator", "deletes all ComputeDomains of a set with that of a replica", "DEV-034"
-)
+@mutant("operator", "deletes all ComputeDomains of a set with that of a replica", "DEV-034")
 @around(DesiredSet, "surplus")
 def _remaining_domains_deleted(
     original: Original, self: DesiredSet, kind: str, existing: Iterable[Any]

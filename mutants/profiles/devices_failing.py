@@ -16,22 +16,22 @@ def _taints(device: PublishedDevice, *effects: str) -> tuple[DeviceTaint, ...]:
     return tuple(taint for taint in device.device.taints if taint.effect in effects)
 
 
-@mutant("device-taints-ignored", ROLE, "allocates devices that have failed", "DEV-022")
+@mutant(ROLE, "allocates devices that have failed", "DEV-022")
 def _device_taints_ignored() -> None:
     replace(PublishedDevice, "taints", property(lambda self: ()))
 
 
-@mutant("drained-devices-allocated", ROLE, "keeps off devices with a taint NoSchedule, not with NoExecute", "DEV-022")
+@mutant(ROLE, "keeps off devices with a taint NoSchedule, not with NoExecute", "DEV-022")
 def _drained_devices_allocated() -> None:
     replace(PublishedDevice, "taints", property(lambda self: _taints(self, "NoSchedule")))
 
 
-@mutant("device-tolerations-ignored", ROLE, "allocates no device with a taint, whatever is tolerated", "DEV-023")
+@mutant(ROLE, "allocates no device with a taint, whatever is tolerated", "DEV-023")
 def _device_tolerations_ignored() -> None:
     replace(DeviceToleration, "tolerates", lambda self, taint: False)
 
 
-@mutant("repairs-unseen", ROLE, "allocates no device that has ever failed", "DEV-025")
+@mutant(ROLE, "allocates no device that has ever failed", "DEV-025")
 def _repairs_unseen() -> None:
     taints_by_device = dict[DeviceId, tuple[DeviceTaint, ...]]()
 

@@ -13,7 +13,7 @@ from reference_impl.scheduler.devices.objects import Request
 ROLE: Final = "gang-scheduler"
 
 
-@mutant("counters-ignored", ROLE, "allocates partitions that overlap", "DEV-020", "DEV-003")
+@mutant(ROLE, "allocates partitions that overlap", "DEV-020", "DEV-003")
 @around(_Search, "_is_free")
 def _counters_ignored(original: Original, self: _Search, device: PublishedDevice, alternative: Request) -> bool:
     consumed, self._usage.consumed = self._usage.consumed, {}
@@ -23,7 +23,7 @@ def _counters_ignored(original: Original, self: _Search, device: PublishedDevice
         self._usage.consumed = consumed
 
 
-@mutant("one-partition-for-each-card", ROLE, "allocates one partition of each card", "DEV-021")
+@mutant(ROLE, "allocates one partition of each card", "DEV-021")
 @around(_Search, "_is_free")
 def _one_partition_for_each_card(
     original: Original, self: _Search, device: PublishedDevice, alternative: Request
@@ -32,7 +32,7 @@ def _one_partition_for_each_card(
     return not is_touched and original(self, device, alternative)
 
 
-@mutant("cards-with-partitions-never-whole", ROLE, "allocates no whole card that has partitions", "DEV-021")
+@mutant(ROLE, "allocates no whole card that has partitions", "DEV-021")
 @around(_Search, "_is_free")
 def _cards_with_partitions_never_whole(
     original: Original, self: _Search, device: PublishedDevice, alternative: Request

@@ -18,9 +18,7 @@ from reference_impl.scheduler.model import Node, Pod
 ROLE: Final = "gang-scheduler"
 
 
-@mutant(
-    "shared-claims-on-the-last-node", ROLE, "considers only the last node with devices for a shared claim", "DEV-026"
-)
+@mutant(ROLE, "considers only the last node with devices for a shared claim", "DEV-026")
 @around(DynamicResources, "refusal")
 def _shared_claims_on_the_last_node(original: Original, self: DynamicResources, node: Node) -> str:
     reason = original(self, node)
@@ -30,7 +28,7 @@ def _shared_claims_on_the_last_node(original: Original, self: DynamicResources, 
     return "" if last is node else "another node has devices"
 
 
-@mutant("shared-claims-not-joined-again", ROLE, "binds no pod to a shared claim that has lost a pod", "DEV-027")
+@mutant(ROLE, "binds no pod to a shared claim that has lost a pod", "DEV-027")
 def _shared_claims_not_joined_again() -> None:
     original_ledger, original_refusal = ClaimStore.ledger, Ledger.refusal
     peaks = dict[str, int]()
@@ -49,7 +47,7 @@ def _shared_claims_not_joined_again() -> None:
     replace(Ledger, "refusal", refusal)
 
 
-@mutant("claims-reserved-for-gangs", ROLE, "reserves claims for gangs, besides their pods", "DEV-030", "DEV-031")
+@mutant(ROLE, "reserves claims for gangs, besides their pods", "DEV-030", "DEV-031")
 @on_result_of(ClaimDecision, "status")
 def _claims_reserved_for_gangs(status: dict[str, Any], decision: ClaimDecision, *arguments: Any) -> dict[str, Any]:
     gang = {"apiGroup": "scheduler.grove.io", "resource": "podgangs", "name": "gang", "uid": "gang"}
@@ -57,7 +55,7 @@ def _claims_reserved_for_gangs(status: dict[str, Any], decision: ClaimDecision, 
     return {**status, "reservedFor": [*entries, gang]}
 
 
-@mutant("claims-go-with-a-pod", "operator", "deletes the claims of a clique that has lost a pod", "DEV-028")
+@mutant("operator", "deletes the claims of a clique that has lost a pod", "DEV-028")
 def _claims_go_with_a_pod() -> None:
     original = CliqueReconciler._sync_claims
     uids_by_clique = dict[str, set[str]]()

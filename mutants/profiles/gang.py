@@ -26,7 +26,7 @@ from reference_impl.scheduler.placing import place
 from reference_impl.scheduler.search import Budget
 
 
-@mutant("hopeless-group-skipped", "gang-scheduler", "skips a group none of whose pods fits anywhere", "SCHED-007")
+@mutant("gang-scheduler", "skips a group none of whose pods fits anywhere", "SCHED-007")
 @around(cycle, "place_minimum")
 def _hopeless_group_skipped(original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
     placeable = [(i, pods) for i, pods in gang.pending_pods if capacity.shape(pods[0]).total]
@@ -37,12 +37,7 @@ def _hopeless_group_skipped(original: Original, gang: Gang, capacity: Capacity, 
     return placement is not None
 
 
-@mutant(
-    "groups-by-themselves",
-    "gang-scheduler",
-    "checks whether each group fits alone, not whether all fit together",
-    "SCHED-008",
-)
+@mutant("gang-scheduler", "checks whether each group fits alone, not whether all fit together", "SCHED-008")
 @around(cycle, "place_minimum")
 def _groups_by_themselves(original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
     mark = capacity.mark()
@@ -61,14 +56,14 @@ def _groups_by_themselves(original: Original, gang: Gang, capacity: Capacity, re
 def _on_a_cluster(name: str, planning: str, *caught_by: str) -> None:
     """Register a mutant of the planning for the suite. The mutant is also proved against the oracle."""
     [planning_mutant] = [candidate for candidate in scheduler_placement.MUTANTS if candidate.name == planning]
-    mutant(name, "gang-scheduler", planning_mutant.text, *caught_by)(planning_mutant.apply)
+    mutant("gang-scheduler", planning_mutant.text, *caught_by, name=name)(planning_mutant.apply)
 
 
 _on_a_cluster("equals-evicted", "preempts-equals", "INV-009")
 _on_a_cluster("node-overbooked", "capacity-overbooked", "INV-010")
 
 
-@mutant("labels-late", "operator", "creates all pods of a clique but the first without gate and labels", "GANG-005")
+@mutant("operator", "creates all pods of a clique but the first without gate and labels", "GANG-005")
 @around(Writer, "create")
 async def _labels_late(original: Original, self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
     meta = manifest["metadata"]
@@ -85,7 +80,7 @@ OWN_GATES = (labels.GATE, OTHER_GATE, SECOND_GATE)
 """Grove's gate, its renamed form and the gate that variants add."""
 
 
-@mutant("gate-misnamed", "operator", "gives the scheduling gate of pods another name", "GANG-026")
+@mutant("operator", "gives the scheduling gate of pods another name", "GANG-026", name="gate-misnamed")
 def rename_gate() -> None:
     """Create pods with a gate of another name. Gates of both names are removed, because earlier pods may have the usual
     gate."""
@@ -121,10 +116,10 @@ def _change_gates(change: Callable[[list[Manifest]], list[Manifest]]) -> None:
 
 
 @mutant(
-    "uninitialized-while-replaced",
     "operator",
     "reports a gang as not initialized whenever its references change",
     "GANG-028",
+    name="uninitialized-while-replaced",
 )
 @around(GangReconciler, "reconcile")
 async def initialize_anew(original: Original, self: GangReconciler, key: Key) -> float | None:

@@ -26,19 +26,19 @@ from reference_impl.plan.maps import StoredMap
 from reference_impl.plan.observed import Observed
 
 
-@mutant("map-misnamed", "operator", "names PodGangMaps after what they are", "MAP-001")
+@mutant("operator", "names PodGangMaps after what they are", "MAP-001")
 def _map_misnamed() -> None:
     replace(names, "gang_map", lambda pcs, index: f"{pcs}-{index}-map")
 
 
-@mutant("map-of-the-first-replica", "operator", "gives every PodGangMap the index of the first replica", "MAP-001")
+@mutant("operator", "gives every PodGangMap the index of the first replica", "MAP-001")
 @around(maps, "manifest")
 def _map_of_the_first_replica(original: Original, pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
     body = original(pcs, index, stored)
     return {**body, "spec": {**body["spec"], "podCliqueSetReplicaIndex": 0}}
 
 
-@mutant("tail-forgotten", "operator", "puts the further replicas of a new set into the ScaleOut entry", "MAP-002")
+@mutant("operator", "puts the further replicas of a new set into the ScaleOut entry", "MAP-002")
 @instead_of(control, "first_layout")
 def _tail_forgotten(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
     layout = first_layout(components, generation, epochs)
@@ -52,20 +52,20 @@ def _tail_forgotten(components: Iterable[Component], generation: str, epochs: Ep
     )
 
 
-@mutant("epochs-backwards", "operator", "gives a new replica's Anchor the latest epoch", "MAP-002")
+@mutant("operator", "gives a new replica's Anchor the latest epoch", "MAP-002")
 @instead_of(control, "first_layout")
 def _epochs_backwards(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
     layout = first_layout(components, generation, lambda count: epochs(count)[::-1])
     return tuple(sorted(layout, key=lambda entry: int(entry.key)))
 
 
-@mutant("gangs-without-their-group", "operator", "names gangs by epoch and index, without their group", "MAP-065")
+@mutant("operator", "names gangs by epoch and index, without their group", "MAP-065")
 @instead_of(lines, "_name_by_epoch")
 def _gangs_without_their_group(replica: str, entries: Layout, gang: EntryGang) -> str:
     return f"{replica}-{gang.entry.key}" + ("" if gang.entry.anchor else f"-{gang.index}")
 
 
-@mutant("gangs-without-their-last-clique", "operator", "creates gangs without their last PodClique", "MAP-003")
+@mutant("operator", "creates gangs without their last PodClique", "MAP-003")
 @around(gangs, "_planned_gang")
 def _gangs_without_their_last_clique(
     original: Original, pcs: PodCliqueSet, *rest: Any, **named: Any
@@ -75,7 +75,7 @@ def _gangs_without_their_last_clique(
     return dataclasses.replace(result, minimums=fewer) if fewer and not rest[2].entry.anchor else result
 
 
-@mutant("ready-pods-join-the-anchor", "operator", "lets all running pods name the Anchor's gang", "MAP-004", "MAP-008")
+@mutant("operator", "lets all running pods name the Anchor's gang", "MAP-004", "MAP-008")
 def _ready_pods_join_the_anchor() -> None:
     original = CliqueReconciler._relabel
 
@@ -101,24 +101,24 @@ def _without(key: str) -> None:
     replace(lines, "_labels_by_epoch", lambda entry: {k: v for k, v in original(entry).items() if k != key})
 
 
-@mutant("gangs-without-generation", "operator", "does not label gangs with their generation", "MAP-005")
+@mutant("operator", "does not label gangs with their generation", "MAP-005")
 def _gangs_without_generation() -> None:
     _without(labels.GENERATION_HASH)
 
 
-@mutant("gangs-without-role", "operator", "does not label gangs with their role", "MAP-005")
+@mutant("operator", "does not label gangs with their role", "MAP-005")
 def _gangs_without_role() -> None:
     _without(labels.GANG_ROLE)
 
 
-@mutant("base-gang-still-named", "operator", "lets pods of further replicas name the gang they wait for", "MAP-006")
+@mutant("operator", "lets pods of further replicas name the gang they wait for", "MAP-006")
 @around(children, "gang_labels")
 def _base_gang_still_named(original: Original, placement: Placement, line: Line, gang: str) -> dict[str, str | None]:
     awaited = placement.awaited_gangs(gang)
     return {**original(placement, line, gang), **({labels.BASE_PODGANG: awaited[0]} if awaited else {})}
 
 
-@mutant("anchor-keeps-its-count", "operator", "does not change the Anchor of a scaled clique", "MAP-007", "MAP-010")
+@mutant("operator", "does not change the Anchor of a scaled clique", "MAP-007", "MAP-010")
 @around(Layouts, "components")
 def _anchor_keeps_its_count(original: Original, self: Layouts, pcs: PodCliqueSet, index: int) -> list[Component]:
     declared = {component.name: component.spec.replicas for component in children.standalone_templates(pcs)}
@@ -130,14 +130,14 @@ def _anchor_keeps_its_count(original: Original, self: Layouts, pcs: PodCliqueSet
     ]
 
 
-@mutant("added-replicas-return-to-the-tail", "operator", "adds replicas of groups to the Tail entry", "MAP-011")
+@mutant("operator", "adds replicas of groups to the Tail entry", "MAP-011")
 @around(_LayoutFitter, "ensure_scale_out_entry")
 def _added_replicas_return_to_the_tail(original: Original, self: _LayoutFitter) -> str:
     place = original(self)
     return next((entry.key for entry in self.entries.values() if entry.role is Role.TAIL), place)
 
 
-@mutant("emptied-tail-stays", "operator", "keeps a Tail entry that holds nothing any more", "MAP-012")
+@mutant("operator", "keeps a Tail entry that holds nothing any more", "MAP-012")
 @instead_of(fitting, "tidy_layout")
 def _emptied_tail_stays(entries: Iterable[Entry]) -> Layout:
     every = list(entries)
@@ -145,19 +145,19 @@ def _emptied_tail_stays(entries: Iterable[Entry]) -> Layout:
     return tuple(sorted([*tidy_layout(every), *empty_tails], key=lambda entry: int(entry.key)))
 
 
-@mutant("epochs-used-again", "operator", "begins with the same epoch in each replica, also after a scale-in", "MAP-013")
+@mutant("operator", "begins with the same epoch in each replica, also after a scale-in", "MAP-013")
 @instead_of(EpochSource, "take")
 def _epochs_used_again(self: EpochSource, count: int, existing: Iterable[str]) -> list[str]:
     start = max([int(epoch) for epoch in existing if epoch.isdecimal()], default=1_700_000_000_000_000_000) + 1
     return [str(start + offset) for offset in range(count)]
 
 
-@mutant("maps-outlive-their-replica", "operator", "keeps the maps of replicas that are scaled in", "MAP-014")
+@mutant("operator", "keeps the maps of replicas that are scaled in", "MAP-014")
 def _maps_outlive_their_replica() -> None:
     _never_surplus("PodGangMap")
 
 
-@mutant("empty-maps-stay-empty", "operator", "never fills a PodGangMap that holds nothing", "MAP-015", "MAP-023")
+@mutant("operator", "never fills a PodGangMap that holds nothing", "MAP-015", "MAP-023")
 @around(MapWriter, "complete_layout")
 def _empty_maps_stay_empty(
     original: Original, self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str
@@ -165,7 +165,7 @@ def _empty_maps_stay_empty(
     return original(self, pcs, index, stored, generation) if stored.layout else ()
 
 
-@mutant("scaled-back-without-anchor", "operator", "puts what is scaled back from nothing into ScaleOut", "MAP-015")
+@mutant("operator", "puts what is scaled back from nothing into ScaleOut", "MAP-015")
 @instead_of(fitting, "first_layout")
 def _scaled_back_without_anchor(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
     groups = {c.key.name: tuple(range(c.replicas)) for c in components if c.key.kind is Kind.GROUP and c.replicas}
@@ -175,7 +175,7 @@ def _scaled_back_without_anchor(components: Iterable[Component], generation: str
     return (Entry(key, generation, Role.SCALE_OUT, groups=groups, depends_on=(lost,)),)
 
 
-@mutant("anchor-runs-no-clique", "operator", "depends on an epoch that is gone after a scale from nothing", "MAP-016")
+@mutant("operator", "depends on an epoch that is gone after a scale from nothing", "MAP-016")
 def _anchor_runs_no_clique() -> None:
     def with_a_lost_epoch(components: Iterable[Component], generation: str, epochs: Epochs) -> Layout:
         lost = epochs(1)
@@ -199,7 +199,7 @@ def _keep_dependencies() -> None:
     replace(fitting, "tidy_layout", with_dependencies)
 
 
-@mutant("first-replica-has-no-gang", "operator", "has no gang for a group's first replica in ScaleOut", "MAP-017")
+@mutant("operator", "has no gang for a group's first replica in ScaleOut", "MAP-017")
 @around(Placement, "gang_of")
 def _first_replica_has_no_gang(original: Original, self: Placement, group: str, index: int) -> str | None:
     gang = original(self, group, index)
@@ -207,12 +207,12 @@ def _first_replica_has_no_gang(original: Original, self: Placement, group: str, 
     return None if added and index == 0 else gang
 
 
-@mutant("rebuilt-with-new-epochs", "operator", "rebuilds a lost map with new epochs", "MAP-046", "MAP-066")
+@mutant("operator", "rebuilds a lost map with new epochs", "MAP-046", "MAP-066")
 def _rebuilt_with_new_epochs() -> None:
     replace(control, "live_layout", lambda live, observed, entry_by_replica=None: ())
 
 
-@mutant("rebuilt-from-the-template", "operator", "rebuilds a lost map with the template's replicas first", "MAP-021")
+@mutant("operator", "rebuilds a lost map with the template's replicas first", "MAP-021")
 def _rebuilt_from_the_template() -> None:
     original = adoption.adopted_layout
 
@@ -225,7 +225,7 @@ def _rebuilt_from_the_template() -> None:
     replace(control, "adopted_layout", adopted)
 
 
-@mutant("rebuilt-by-index", "operator", "forgets the gangs of further replicas when it rebuilds a map", "MAP-022")
+@mutant("operator", "forgets the gangs of further replicas when it rebuilds a map", "MAP-022")
 def _rebuilt_by_index() -> None:
     original = adoption.live_layout
 
@@ -254,7 +254,7 @@ def _rebuilt_by_index() -> None:
     replace(Cache, "has_members", lambda cache, namespace, gang: False)
 
 
-@mutant("index-in-two-gangs", "operator", "does not see that two entries hold one replica", "MAP-024")
+@mutant("operator", "does not see that two entries hold one replica", "MAP-024")
 @around(fitting, "violations")
 def _index_in_two_gangs(original: Original, layout: Layout, components: Sequence[Component]) -> list[str]:
     seen_indices: set[tuple[str, int]] = set()
@@ -270,12 +270,12 @@ def _index_in_two_gangs(original: Original, layout: Layout, components: Sequence
     return original(tuple(entries), components)
 
 
-@mutant("unknown-dependencies-stay", "operator", "does not repair dependencies on unknown epochs", "MAP-024")
+@mutant("operator", "does not repair dependencies on unknown epochs", "MAP-024")
 def _unknown_dependencies_stay() -> None:
     _keep_dependencies()
 
 
-@mutant("replacements-in-the-anchor", "operator", "puts the replacements of lost pods into the Anchor", "MAP-030")
+@mutant("operator", "puts the replacements of lost pods into the Anchor", "MAP-030")
 @around(CliqueReconciler, "_manifests")
 def _replacements_in_the_anchor(
     original: Original, self: CliqueReconciler, place: CliqueContext, missing: list[tuple[int, str]]
@@ -287,13 +287,13 @@ def _replacements_in_the_anchor(
     return created
 
 
-@mutant("label-not-restored", "operator", "replaces pods that have lost the label with their gang", "MAP-047")
+@mutant("operator", "replaces pods that have lost the label with their gang", "MAP-047")
 @instead_of(CliqueReconciler, "_relabel")
 async def _label_not_restored(self: CliqueReconciler, place: CliqueContext) -> None:
     return None
 
 
-@mutant("unlabeled-pods-kept", "operator", "leaves pods alone that have lost the label with their gang", "MAP-031")
+@mutant("operator", "leaves pods alone that have lost the label with their gang", "MAP-031")
 def _unlabeled_pods_kept() -> None:
     original = CliqueReconciler._sync_pods
 
@@ -308,9 +308,7 @@ def _unlabeled_pods_kept() -> None:
 # -- updates -----------------------------------------------------------------------------------------------------------
 
 
-@mutant(
-    "updates-make-new-epochs", "operator", "gives all entries new epochs in an update", "MAP-040", "MAP-041", "MAP-048"
-)
+@mutant("operator", "gives all entries new epochs in an update", "MAP-040", "MAP-041", "MAP-048")
 def _updates_make_new_epochs() -> None:
     later = 10**9
 
@@ -330,12 +328,14 @@ def _updates_make_new_epochs() -> None:
     replace(MapWriter, "_with_generation", staticmethod(current))
 
 
-@mutant("entries-keep-their-generation", "operator", "never changes the generation of an entry", "MAP-042", "MAP-045")
+@mutant("operator", "never changes the generation of an entry", "MAP-042", "MAP-045")
 def _entries_keep_their_generation() -> None:
     replace(MapWriter, "_with_generation", staticmethod(lambda layout, generation: layout))
 
 
-@mutant("gangs-keep-their-generation", "operator", "never changes the generation in the labels of a gang", "MAP-045")
+@mutant(
+    "operator", "never changes the generation in the labels of a gang", "MAP-045", name="gangs-keep-their-generation"
+)
 @around(gangs, "drift")
 def keep_generations_of_gangs(
     original: Original, pcs: Any, gang: Any, current: PodGang, tags: dict[str, str], *rest: Any
@@ -345,7 +345,7 @@ def keep_generations_of_gangs(
     return original(pcs, gang, current, {**tags, **({labels.GENERATION_HASH: generation} if generation else {})}, *rest)
 
 
-@mutant("second-scale-out", "operator", "adds a ScaleOut that depends on nothing known in each update", "MAP-043")
+@mutant("operator", "adds a ScaleOut that depends on nothing known in each update", "MAP-043")
 def _second_scale_out() -> None:
     original = MapWriter.complete_layout
 
@@ -362,7 +362,7 @@ def _second_scale_out() -> None:
     _keep_dependencies()
 
 
-@mutant("counts-stand-still-after-on-delete", "operator", "no longer follows replicas after OnDelete", "MAP-043")
+@mutant("operator", "no longer follows replicas after OnDelete", "MAP-043")
 @around(MapWriter, "complete_layout")
 def _counts_stand_still_after_on_delete(
     original: Original, self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap, generation: str

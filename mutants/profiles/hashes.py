@@ -32,7 +32,7 @@ _OF_CONTAINER = {"ports": "ports", "mounts": "volumeMounts", "devices": "volumeD
 
 
 def _unsorted(name: str, keys: dict[str, Any], field: str) -> None:
-    @mutant(f"hash-order-{name}", "operator", f"includes the order of {field} in the hash", "TMPL-001")
+    @mutant("operator", f"includes the order of {field} in the hash", "TMPL-001", name=f"hash-order-{name}")
     def _order_counts() -> None:
         del keys[field]
         note_calls(canonical, "_with_sorted_lists")
@@ -45,32 +45,27 @@ for _name, _field in _OF_CONTAINER.items():
 _unsorted("claims", canonical._RESOURCE_LIST_KEYS, "claims")
 
 
-@mutant("hash-order-in-init", "operator", "does not sort the lists of init containers before hashing", "TMPL-001")
-def _order_in_init() -> None:
+@mutant("operator", "does not sort the lists of init containers before hashing", "TMPL-001")
+def _hash_order_in_init() -> None:
     replace_data(
         canonical, "_CONTAINER_FIELDS", ("containers", "ephemeralContainers"), read_by=(canonical, "canonical_pod_spec")
     )
 
 
-@mutant(
-    "hash-ports-by-number",
-    "operator",
-    "sorts ports by number alone, so that the order of protocols matters",
-    "TMPL-001",
-)
-def _ports_by_number() -> None:
+@mutant("operator", "sorts ports by number alone, so that the order of protocols matters", "TMPL-001")
+def _hash_ports_by_number() -> None:
     canonical._CONTAINER_LIST_KEYS["ports"] = lambda item: item.get("containerPort") or 0
     note_calls(canonical, "_canonical_container")
 
 
-@mutant("hash-stored-form", "operator", "hashes templates in their stored form", "TMPL-001", "TMPL-002", "TMPL-010")
-def _stored_form() -> None:
+@mutant("operator", "hashes templates in their stored form", "TMPL-001", "TMPL-002", "TMPL-010")
+def _hash_stored_form() -> None:
     legacy = schemes.SCHEMES["legacy-0.34"]
     replace(configuration.Hashes, "policy", property(lambda self: changed(Policy(), written=legacy)))
 
 
 def _sorted_too(name: str, keys: dict[str, Any], field: str, by: str) -> None:
-    @mutant(f"hash-sorts-{name}", "operator", f"ignores the order of {field}", "TMPL-005")
+    @mutant("operator", f"ignores the order of {field}", "TMPL-005", name=f"hash-sorts-{name}")
     def _too_many() -> None:
         keys[field] = lambda item: item.get(by) or "" if isinstance(item, Mapping) else item
         note_calls(canonical, "_with_sorted_lists")
@@ -87,7 +82,7 @@ _sorted_too("command", canonical._CONTAINER_LIST_KEYS, "command", "")
 def _sorted_as_text(name: str, field: str) -> None:
     """Register a mutant whose canonical form sorts a list field of containers by the JSON of its items."""
 
-    @mutant(f"hash-sorts-{name}", "operator", f"ignores the order of {field}", "TMPL-005")
+    @mutant("operator", f"ignores the order of {field}", "TMPL-005", name=f"hash-sorts-{name}")
     def _too_many() -> None:
         canonical._CONTAINER_LIST_KEYS[field] = lambda item: orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
         note_calls(canonical, "_with_sorted_lists")
@@ -97,7 +92,7 @@ _sorted_as_text("env-from", "envFrom")
 _sorted_as_text("restart-rules", "restartPolicyRules")
 
 
-@mutant("hash-without-sidecars", "operator", "hashes templates without their native sidecars", "TMPL-006")
+@mutant("operator", "hashes templates without their native sidecars", "TMPL-006", name="hash-without-sidecars")
 @on_result_of(canonical, "canonical_pod_spec")
 def _without_sidecars(result: dict[str, Any], *_: Any) -> dict[str, Any]:
     containers = [c for c in result.get("initContainers") or () if c.get("restartPolicy") != "Always"]
@@ -118,20 +113,18 @@ def _templates_without(part: str) -> None:
     replace(Template, "of", classmethod(of))
 
 
-@mutant("hash-without-labels", "operator", "omits the labels of a clique's template from its hash", "TMPL-016")
+@mutant("operator", "omits the labels of a clique's template from its hash", "TMPL-016", name="hash-without-labels")
 def _without_labels() -> None:
     _templates_without("labels")
 
 
-@mutant(
-    "hash-without-annotations", "operator", "omits the annotations of a clique's template from its hash", "TMPL-016"
-)
-def _without_annotations() -> None:
+@mutant("operator", "omits the annotations of a clique's template from its hash", "TMPL-016")
+def _hash_without_annotations() -> None:
     _templates_without("annotations")
 
 
-@mutant("hash-without-priority", "operator", "omits the priority class of the set from the hash", "TMPL-016")
-def _without_priority() -> None:
+@mutant("operator", "omits the priority class of the set from the hash", "TMPL-016")
+def _hash_without_priority() -> None:
     _templates_without("priority")
 
 
@@ -144,32 +137,32 @@ def _containers_without(field: str) -> None:
     replace(canonical, "_canonical_container", container)
 
 
-@mutant("hash-without-mounts", "operator", "omits the mounts of containers from the hash", "TMPL-006", "TMPL-010")
-def _without_mounts() -> None:
+@mutant("operator", "omits the mounts of containers from the hash", "TMPL-006", "TMPL-010")
+def _hash_without_mounts() -> None:
     _containers_without("volumeMounts")
 
 
-@mutant("hash-without-args", "operator", "omits the arguments of containers from the hash", "TMPL-005", "TMPL-006")
-def _without_args() -> None:
+@mutant("operator", "omits the arguments of containers from the hash", "TMPL-005", "TMPL-006")
+def _hash_without_args() -> None:
     _containers_without("args")
 
 
-@mutant("hash-of-names-too", "operator", "includes the name of the set in the hash", "TMPL-009")
+@mutant("operator", "includes the name of the set in the hash", "TMPL-009")
 @around(hashes, "generation_hashes")
-def _of_names_too(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+def _hash_of_names_too(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
     current_hashes = original(pcs, policy)
     return CurrentHashes(salted(current_hashes.written, pcs.metadata.name), dict)
 
 
-@mutant("hash-of-replicas-too", "operator", "includes the replicas of a set in its hash", "TMPL-003")
+@mutant("operator", "includes the replicas of a set in its hash", "TMPL-003")
 @around(hashes, "generation_hashes")
-def _of_replicas_too(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+def _hash_of_replicas_too(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
     return CurrentHashes(salted(original(pcs, policy).written, str(pcs.spec.replicas)), dict)
 
 
-@mutant("hash-of-a-burst", "operator", "gives a set another hash once it was changed five times", "TMPL-002")
+@mutant("operator", "gives a set another hash once it was changed five times", "TMPL-002")
 @around(hashes, "generation_hashes")
-def _of_a_burst(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+def _hash_of_a_burst(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
     current_hashes = original(pcs, policy)
     return (
         CurrentHashes(salted(current_hashes.written, "often"), dict)
@@ -178,16 +171,16 @@ def _of_a_burst(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD
     )
 
 
-@mutant("hash-of-clique-replicas", "operator", "includes the replicas of a clique in its hash", "TMPL-003")
+@mutant("operator", "includes the replicas of a clique in its hash", "TMPL-003")
 @around(hashes, "template_hashes")
-def _of_clique_replicas(
+def _hash_of_clique_replicas(
     original: Original, template: CliqueTemplate, priority_class: str | None, policy: Policy = STANDARD
 ) -> CurrentHashes:
     return CurrentHashes(salted(original(template, priority_class, policy).written, str(template.spec.replicas)), dict)
 
 
-@mutant("hash-changes-each-time", "operator", "never gives a template the hash that it had before", "TMPL-008")
-def _each_time_anew() -> None:
+@mutant("operator", "never gives a template the hash that it had before", "TMPL-008")
+def _hash_changes_each_time() -> None:
     original, last, number = hashes.template_hashes, dict[str, tuple[str, int]](), itertools.count()
 
     def known_template(
@@ -201,8 +194,8 @@ def _each_time_anew() -> None:
     replace(hashes, "template_hashes", known_template)
 
 
-@mutant("hash-of-the-whole-set", "operator", "gives every clique the hash of the whole set", "TMPL-007", "TMPL-012")
-def _of_the_whole_set() -> None:
+@mutant("operator", "gives every clique the hash of the whole set", "TMPL-007", "TMPL-012")
+def _hash_of_the_whole_set() -> None:
     generations: dict[str, str] = {}
     original = hashes.generation_hashes
 
@@ -237,42 +230,33 @@ def _of_set(wrong_order: bool, names: bool) -> None:
     replace(schemes, "generation_hash", of_set)
 
 
-@mutant(
-    "hash-cliques-as-stored",
-    "operator",
-    "includes the order of all cliques in the generation hash",
-    "TMPL-002",
-    "TMPL-009",
-)
-def _cliques_as_stored() -> None:
+@mutant("operator", "includes the order of all cliques in the generation hash", "TMPL-002", "TMPL-009")
+def _hash_cliques_as_stored() -> None:
     _of_set(wrong_order=False, names=False)  # without their names, the cliques are not sorted
 
 
-@mutant("hash-cliques-sorted", "operator", "ignores the order of cliques where it is the startup order", "TMPL-004")
-def _cliques_sorted() -> None:
+@mutant("operator", "ignores the order of cliques where it is the startup order", "TMPL-004")
+def _hash_cliques_sorted() -> None:
     _of_set(wrong_order=True, names=True)
 
 
-@mutant(
-    "hash-order-without-names",
-    "operator",
-    "omits the names of cliques where their order is the startup order",
-    "TMPL-015",
-)
+@mutant("operator", "omits the names of cliques where their order is the startup order", "TMPL-015")
 @around(schemes, "generation_hash")
-def _order_without_names(original: Original, templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
+def _hash_order_without_names(
+    original: Original, templates: Sequence[Template], scheme: Scheme, *, in_order: bool
+) -> str:
     hashed = [changed(template, name="") for template in templates] if in_order else list(templates)
     return original(hashed, scheme, in_order=in_order)
 
 
-@mutant("hash-no-order-at-all", "operator", "treats cliques that start in order as unordered", "TMPL-004", "TMPL-015")
+@mutant("operator", "treats cliques that start in order as unordered", "TMPL-004", "TMPL-015")
 @around(schemes, "generation_hash")
-def _no_order_at_all(original: Original, templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
+def _hash_no_order_at_all(original: Original, templates: Sequence[Template], scheme: Scheme, *, in_order: bool) -> str:
     return original(templates, scheme, in_order=False)
 
 
-@mutant("hash-of-its-own", "operator", "hashes templates with another function", "TMPL-010")
-def _of_its_own() -> None:
+@mutant("operator", "hashes templates with another function", "TMPL-010")
+def _hash_of_its_own() -> None:
     original_template, original_set = schemes.template_hash, schemes.generation_hash
 
     def of_template(template: Template, scheme: Scheme) -> str:
@@ -285,9 +269,9 @@ def _of_its_own() -> None:
     replace(schemes, "generation_hash", of_set)
 
 
-@mutant("hash-not-for-labels", "operator", "computes generation hashes that are not valid label values", "TMPL-011")
+@mutant("operator", "computes generation hashes that are not valid label values", "TMPL-011")
 @around(hashes, "generation_hashes")
-def _not_for_labels(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
+def _hash_not_for_labels(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
     return CurrentHashes(f"sha256:{original(pcs, policy).written}==", dict)
 
 

@@ -42,38 +42,27 @@ def _stores_as_sent(*, unless_legacy: bool, if_complete: bool = False) -> None:
         replace(notation, "patch", patch)
 
 
-@mutant("quantities-as-sent", "operator", "stores quantities as sent", "TMPL-013", "TMPL-014", "UPG-011")
-def _as_sent() -> None:
+@mutant("operator", "stores quantities as sent", "TMPL-013", "TMPL-014", "UPG-011")
+def _quantities_as_sent() -> None:
     _stores_as_sent(unless_legacy=False)
 
 
-@mutant("quantities-as-sent-later", "operator", "stores quantities as sent, unlike its earlier version", "UPG-010")
-def _as_sent_later() -> None:
+@mutant("operator", "stores quantities as sent, unlike its earlier version", "UPG-010")
+def _quantities_as_sent_later() -> None:
     _stores_as_sent(unless_legacy=True)
 
 
-@mutant(
-    "quantities-as-sent-if-complete",
-    "operator",
-    "stores quantities as sent if nothing is defaulted",
-    "TMPL-013",
-    "UPG-011",
-)
-def _as_sent_if_complete() -> None:
+@mutant("operator", "stores quantities as sent if nothing is defaulted", "TMPL-013", "UPG-011")
+def _quantities_as_sent_if_complete() -> None:
     _stores_as_sent(unless_legacy=False, if_complete=True)
 
 
-@mutant(
-    "quantities-as-sent-later-if-complete",
-    "operator",
-    "stores quantities as sent if nothing is defaulted, unlike its earlier version",
-    "UPG-010",
-)
-def _as_sent_later_if_complete() -> None:
+@mutant("operator", "stores quantities as sent if nothing is defaulted, unlike its earlier version", "UPG-010")
+def _quantities_as_sent_later_if_complete() -> None:
     _stores_as_sent(unless_legacy=True, if_complete=True)
 
 
-@mutant("quantities-rewritten", "operator", "rewrites quantities on update as on create", "TMPL-014")
-def _rewritten() -> None:
+@mutant("operator", "rewrites quantities on update as on create", "TMPL-014")
+def _quantities_rewritten() -> None:
     original = notation.patch
     replace(notation, "patch", lambda pcs, stored: original(pcs, None))

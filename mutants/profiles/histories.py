@@ -35,17 +35,17 @@ def _pods_first(least: int) -> None:
     replace(Writer, "create", create_late)
 
 
-@mutant("pods-before-gang", "operator", "creates pods without waiting for their gang", "GANG-024")
+@mutant("operator", "creates pods without waiting for their gang", "GANG-024")
 def _pods_before_gang() -> None:
     _pods_first(0)
 
 
-@mutant("new-pods-before-gang", "operator", "creates pods of added replicas without waiting for their gang", "GANG-024")
+@mutant("operator", "creates pods of added replicas without waiting for their gang", "GANG-024")
 def _new_pods_before_gang() -> None:
     _pods_first(1)
 
 
-@mutant("references-made-up", "operator", "refers to pods by names that they do not have yet", "GANG-023")
+@mutant("operator", "refers to pods by names that they do not have yet", "GANG-023")
 @around(gangs, "manifest")
 def _references_made_up(original: Original, *arguments: Any, **named: Any) -> Manifest:
     result: Manifest = original(*arguments, **named)
@@ -55,13 +55,13 @@ def _references_made_up(original: Original, *arguments: Any, **named: Any) -> Ma
     return result
 
 
-@mutant("index-by-count", "operator", "gives a new pod the number of existing pods as its index", "INV-025")
+@mutant("operator", "gives a new pod the number of existing pods as its index", "INV-025")
 @instead_of(pods, "free_indices")
 def _index_by_count(active: list[Pod], count: int) -> list[int]:
     return list(range(len(active), len(active) + count))
 
 
-@mutant("recreated-empty", "operator", "recreates standalone cliques with 0 replicas", "TERM-012")
+@mutant("operator", "recreates standalone cliques with 0 replicas", "TERM-012")
 def _recreated_empty() -> None:
     create, created = Writer.create, set[str]()
 

@@ -23,7 +23,7 @@ from reference_impl.plan.children import Manifest
 from reference_impl.plan.lines import Placement
 
 
-@mutant("foreground-forgotten", "operator", "keeps creating cliques for a set that is being deleted", "LIFE-011")
+@mutant("operator", "keeps creating cliques for a set that is being deleted", "LIFE-011")
 @around(SetReconciler, "reconcile")
 async def _foreground_forgotten(original: Original, self: SetReconciler, key: Key) -> float | None:
     pcs = self._cache.sets.get(*key)
@@ -35,7 +35,7 @@ async def _foreground_forgotten(original: Original, self: SetReconciler, key: Ke
     return await original(self, key)
 
 
-@mutant("foreground-unfinished", "operator", "never lets go of a set that is deleted in the foreground", "LIFE-005")
+@mutant("operator", "never lets go of a set that is deleted in the foreground", "LIFE-005")
 def _foreground_unfinished() -> None:
     original = SetReconciler.reconcile
     foreground: set[str] = set()
@@ -49,7 +49,7 @@ def _foreground_unfinished() -> None:
     replace(SetReconciler, "reconcile", reconcile)
 
 
-@mutant("pods-set-free", "operator", "takes owner and labels from the pods of a deleted set, which go on", "LIFE-002")
+@mutant("operator", "takes owner and labels from the pods of a deleted set, which go on", "LIFE-002")
 @around(SetReconciler, "reconcile")
 async def _pods_set_free(original: Original, self: SetReconciler, key: Key) -> float | None:
     pcs = self._cache.sets.get(*key)
@@ -63,7 +63,7 @@ async def _pods_set_free(original: Original, self: SetReconciler, key: Key) -> f
     return await original(self, key)
 
 
-@mutant("countdown-first", "operator", "removes a deleted set only once no countdown of its cliques runs", "LIFE-006")
+@mutant("operator", "removes a deleted set only once no countdown of its cliques runs", "LIFE-006")
 @around(SetReconciler, "reconcile")
 async def _countdown_first(original: Original, self: SetReconciler, key: Key) -> float | None:
     pcs = self._cache.sets.get(*key)
@@ -76,7 +76,7 @@ async def _countdown_first(original: Original, self: SetReconciler, key: Key) ->
     return await original(self, key)
 
 
-@mutant("name-remembered", "operator", "mistakes a set for an earlier one of its name", "LIFE-007")
+@mutant("operator", "mistakes a set for an earlier one of its name", "LIFE-007")
 def _name_remembered() -> None:
     original, first_uids = SetReconciler.reconcile, dict[Key, str]()
 
@@ -89,7 +89,7 @@ def _name_remembered() -> None:
     replace(SetReconciler, "reconcile", reconcile)
 
 
-@mutant("hash-awaited-by-name", "operator", "awaits the hash of a set in the next one of its name", "LIFE-007")
+@mutant("operator", "awaits the hash of a set in the next one of its name", "LIFE-007")
 def _hash_awaited_by_name() -> None:
     original, pause = SetReconciler.reconcile, 5.0
     awaited: dict[Key, tuple[str, float]] = {}
@@ -113,7 +113,7 @@ def _hash_awaited_by_name() -> None:
     replace(SetReconciler, "reconcile", reconcile)
 
 
-@mutant("clique-made-once", "operator", "never recreates a standalone clique", "LIFE-008")
+@mutant("operator", "never recreates a standalone clique", "LIFE-008")
 def _clique_made_once() -> None:
     original, created = Writer.create, set[tuple[str, str, str]]()
 
@@ -129,7 +129,7 @@ def _clique_made_once() -> None:
     replace(Writer, "create", create)
 
 
-@mutant("clique-made-empty", "operator", "recreates a deleted clique without pods", "LIFE-008")
+@mutant("operator", "recreates a deleted clique without pods", "LIFE-008")
 def _clique_made_empty() -> None:
     original, created = children._clique_manifest, set[tuple[str, str]]()
 
@@ -143,7 +143,7 @@ def _clique_made_empty() -> None:
     replace(children, "_clique_manifest", clique)
 
 
-@mutant("siblings-recreated", "operator", "deletes all cliques of a group's replica that lacks one", "LIFE-012")
+@mutant("operator", "deletes all cliques of a group's replica that lacks one", "LIFE-012")
 def _siblings_recreated() -> None:
     original, complete = GroupReconciler._sync_cliques, set[tuple[str, str]]()
 
@@ -164,7 +164,7 @@ def _siblings_recreated() -> None:
     replace(GroupReconciler, "_sync_cliques", members)
 
 
-@mutant("group-made-empty", "operator", "creates no cliques for a recreated scaling group", "LIFE-009")
+@mutant("operator", "creates no cliques for a recreated scaling group", "LIFE-009")
 def _group_made_empty() -> None:
     original, owners = children.member_cliques, dict[tuple[str, str], str]()
 
@@ -177,12 +177,7 @@ def _group_made_empty() -> None:
     replace(children, "member_cliques", member_cliques)
 
 
-@mutant(
-    "secondary-resources-unwatched",
-    "operator",
-    "recreates deleted secondary resources only after another event",
-    "LIFE-010",
-)
+@mutant("operator", "recreates deleted secondary resources only after another event", "LIFE-010")
 def _secondary_resources_unwatched() -> None:
     replace(Operator, "_on_secondary", lambda self, kind, old, item: None)
 
@@ -191,13 +186,6 @@ async def adopt_nothing(self: Adoption, owner: Object, reference: Manifest, info
     """Adopt nothing: leave objects without a controller as they are."""
 
 
-@mutant(
-    "orphans-ignored",
-    "operator",
-    "never becomes the controller of what has none",
-    "LIFE-013",
-    "LIFE-014",
-    "LIFE-015",
-)
+@mutant("operator", "never becomes the controller of what has none", "LIFE-013", "LIFE-014", "LIFE-015")
 def _orphans_ignored() -> None:
     replace(Adoption, "_adopt", adopt_nothing)

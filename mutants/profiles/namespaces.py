@@ -19,24 +19,14 @@ from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Pod
 
 
-@mutant(
-    "base-gang-elsewhere",
-    "operator",
-    "takes a base gang for scheduled if one of its name in another namespace is",
-    "GANG-025",
-)
+@mutant("operator", "takes a base gang for scheduled if one of its name in another namespace is", "GANG-025")
 @around(Cache, "count_scheduled_pods")
 def _base_gang_elsewhere(original: Original, self: Cache, namespace: str, clique: str) -> int:
     spaces = {member.metadata.namespace for member in self.cliques if member.metadata.name == clique}
     return max((original(self, space, clique) for space in {namespace, *spaces}), default=0)
 
 
-@mutant(
-    "service-by-name-alone",
-    "operator",
-    "creates no Service where another namespace has one of its name",
-    "GANG-025",
-)
+@mutant("operator", "creates no Service where another namespace has one of its name", "GANG-025")
 @around(SetReconciler, "_child_writes")
 def _service_by_name_alone(
     original: Original,
@@ -53,12 +43,7 @@ def _service_by_name_alone(
         yield from original(self, pcs, index, child, existing, levels, current)
 
 
-@mutant(
-    "references-elsewhere",
-    "operator",
-    "gives the references of a PodGang the namespace of another set of the same name",
-    "GANG-025",
-)
+@mutant("operator", "gives the references of a PodGang the namespace of another set of the same name", "GANG-025")
 def _references_elsewhere() -> None:
     original = gangs.groups_with_references
     first: dict[str, str] = {}
@@ -74,12 +59,7 @@ def _references_elsewhere() -> None:
     replace(gangs, "groups_with_references", filled)
 
 
-@mutant(
-    "namesake-deleted",
-    "operator",
-    "deletes the PodCliques of all sets of a name when one of them is deleted",
-    "GANG-025",
-)
+@mutant("operator", "deletes the PodCliques of all sets of a name when one of them is deleted", "GANG-025")
 @around(SetReconciler, "reconcile")
 async def _namesake_deleted(original: Original, self: SetReconciler, key: Key) -> float | None:
     pcs = self._cache.sets.get(*key)
@@ -91,11 +71,7 @@ async def _namesake_deleted(original: Original, self: SetReconciler, key: Key) -
 
 
 @mutant(
-    "gangs-by-name-alone",
-    "gang-scheduler",
-    "counts the pods of PodGroups of the same name in another namespace",
-    "SCHED-009",
-    "SCHED-078",
+    "gang-scheduler", "counts the pods of PodGroups of the same name in another namespace", "SCHED-009", "SCHED-078"
 )
 def _gangs_by_name_alone() -> None:
     original = snapshot.gang

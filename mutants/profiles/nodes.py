@@ -42,12 +42,12 @@ def _stuck(pod: Pod) -> bool:
     return pod.terminating and not pod.ready
 
 
-@mutant("stuck-pods-waited-for", "operator", "replaces pods of failed nodes only once they are gone", "NODE-007")
+@mutant("operator", "replaces pods of failed nodes only once they are gone", "NODE-007")
 def _stuck_pods_waited_for() -> None:
     replace(Pod, "active", property(lambda self: not self.finished and (not self.terminating or _stuck(self))))
 
 
-@mutant("stuck-pods-keep-their-index", "operator", "never reuses the index of a pod on a failed node", "NODE-007")
+@mutant("operator", "never reuses the index of a pod on a failed node", "NODE-007")
 @around(pods, "difference")
 def _stuck_pods_keep_their_index(
     original: Original, shares: Mapping[str, int], members: list[Pod], *rest: Any
@@ -57,7 +57,7 @@ def _stuck_pods_keep_their_index(
     return PodDifference(result.surplus, list(zip(free, (gang for _, gang in result.missing), strict=True)))
 
 
-@mutant("evicted-pods-given-up", "operator", "gives up a clique whose pods cannot terminate", "NODE-001")
+@mutant("operator", "gives up a clique whose pods cannot terminate", "NODE-001")
 def _evicted_pods_given_up() -> None:
     original, given_up = CliqueReconciler.reconcile, set[Key]()
 
@@ -72,14 +72,14 @@ def _evicted_pods_given_up() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@mutant("stuck-pods-are-replicas", "operator", "counts pods that cannot terminate as replicas", "NODE-002")
+@mutant("operator", "counts pods that cannot terminate as replicas", "NODE-002")
 @around(statuses, "clique_status")
 def _stuck_pods_are_replicas(original: Original, clique: PodClique, members: list[Pod], *rest: Any) -> Any:
     status = original(clique, members, *rest)
     return msgspec.structs.replace(status, replicas=(status.replicas or 0) + sum(map(_stuck, members)))
 
 
-@mutant("stuck-pods-counted", "operator", "counts pods that cannot terminate as scheduled", "NODE-008")
+@mutant("operator", "counts pods that cannot terminate as scheduled", "NODE-008")
 @around(statuses, "clique_status")
 def _stuck_pods_counted(original: Original, clique: PodClique, members: list[Pod], *rest: Any) -> Any:
     status = original(clique, members, *rest)
@@ -87,7 +87,7 @@ def _stuck_pods_counted(original: Original, clique: PodClique, members: list[Pod
     return msgspec.structs.replace(status, scheduled_replicas=status.scheduled_replicas + stuck)
 
 
-@mutant("terminated-when-gone", "operator", "removes a terminated clique only once its pods are gone", "NODE-007")
+@mutant("operator", "removes a terminated clique only once its pods are gone", "NODE-007")
 @around(CliqueReconciler, "reconcile")
 async def _terminated_when_gone(original: Original, self: CliqueReconciler, key: Key) -> float | None:
     clique = self._cache.cliques.get(*key)
@@ -101,12 +101,12 @@ async def _terminated_when_gone(original: Original, self: CliqueReconciler, key:
     return await original(self, key)
 
 
-@mutant("lost-pods-are-healthy", "operator", "takes pods of a silent node for healthy ones", "NODE-003", "NODE-010")
+@mutant("operator", "takes pods of a silent node for healthy ones", "NODE-003", "NODE-010")
 def _lost_pods_are_healthy() -> None:
     replace(termination, "_is_lost", lambda pod: False)
 
 
-@mutant("lost-pods-deleted", "operator", "replaces pods as soon as their node is silent", "NODE-004")
+@mutant("operator", "replaces pods as soon as their node is silent", "NODE-004")
 @around(pods, "difference")
 def _lost_pods_deleted(original: Original, shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
     result = original(shares, members, *rest)
@@ -114,7 +114,7 @@ def _lost_pods_deleted(original: Original, shares: Mapping[str, int], members: l
     return PodDifference([*result.surplus, *lost], result.missing)
 
 
-@mutant("lost-for-good", "operator", "treats pods that were lost once as lost for ever", "NODE-004")
+@mutant("operator", "treats pods that were lost once as lost for ever", "NODE-004")
 def _lost_for_good() -> None:
     original, lost_uids = termination._is_lost, set[str]()
 
@@ -126,7 +126,7 @@ def _lost_for_good() -> None:
     replace(termination, "_is_lost", lost)
 
 
-@mutant("cordon-evacuates", "operator", "deletes the pods of cordoned nodes", "NODE-005")
+@mutant("operator", "deletes the pods of cordoned nodes", "NODE-005")
 @around(Operator, "run")
 async def _cordon_evacuates(original: Original, self: Operator, *rest: Any, **options: Any) -> None:
     nodes: Informer[Node] = Informer(self._client, NODES, typed_decoder(Node))
@@ -168,12 +168,12 @@ def create_budgets(**permitted: int) -> None:
     replace(Operator, "_on_set", on_set)
 
 
-@mutant("disruption-budget-zero", "operator", "creates a disruption budget that permits no eviction", "NODE-009")
+@mutant("operator", "creates a disruption budget that permits no eviction", "NODE-009")
 def _disruption_budget_zero() -> None:
     create_budgets(maxUnavailable=0)
 
 
-@mutant("eviction-recreates-cliques", "operator", "recreates cliques whose pods are evicted", "NODE-006")
+@mutant("operator", "recreates cliques whose pods are evicted", "NODE-006")
 def _eviction_recreates_cliques() -> None:
     original_pod, original_reconcile, drained = Operator._on_pod, CliqueReconciler.reconcile, set[Key]()
 

@@ -13,7 +13,7 @@ from reference_impl.admission import server
 from reference_impl.control.podclique import CliqueReconciler
 
 
-@mutant("lease-ignored", "operator", "works without the lease", "OPS-001")
+@mutant("operator", "works without the lease", "OPS-001")
 def _lease_ignored() -> None:
     async def acquire(self: Elector) -> None:
         return
@@ -26,12 +26,12 @@ def _lease_ignored() -> None:
     replace_unnoted(Elector, "check", lambda self: None)
 
 
-@mutant("live-lease-taken", "operator", "takes the lease from a live leader", "OPS-001")
+@mutant("operator", "takes the lease from a live leader", "OPS-001")
 def _live_lease_taken() -> None:
     replace(leases, "can_acquire", lambda *_: True)
 
 
-@mutant("lease-not-renewed", "operator", "acquires the lease and never renews it", "OPS-001")
+@mutant("operator", "acquires the lease and never renews it", "OPS-001")
 def _lease_not_renewed() -> None:
     async def hold(self: Elector) -> None:
         await asyncio.Event().wait()
@@ -40,7 +40,7 @@ def _lease_not_renewed() -> None:
     replace_unnoted(Elector, "check", lambda self: None)
 
 
-@mutant("webhooks-of-the-leader-only", "operator", "serves webhooks only while it leads", "OPS-002")
+@mutant("operator", "serves webhooks only while it leads", "OPS-002")
 def _webhooks_of_the_leader_only() -> None:
     led: list[bool] = []
     original_acquire, original_review = Elector.acquire, server.Hooks.review
@@ -58,7 +58,7 @@ def _webhooks_of_the_leader_only() -> None:
     replace(server.Hooks, "review", review)
 
 
-@mutant("expired-lease-ignored", "operator", "never takes the lease of a dead leader", "OPS-003")
+@mutant("operator", "never takes the lease of a dead leader", "OPS-003")
 @around(leases, "can_acquire")
 def _expired_lease_ignored(
     original: Original, observation: leases.Observation, identity: str, terms: leases.LeaseTiming, now: float
@@ -66,7 +66,7 @@ def _expired_lease_ignored(
     return original(observation, identity, terms, observation.first_seen)
 
 
-@mutant("begins-anew", "operator", "deletes the pods that it finds when it first looks at a clique", "OPS-006")
+@mutant("operator", "deletes the pods that it finds when it first looks at a clique", "OPS-006")
 def _begins_anew() -> None:
     original, visited = CliqueReconciler.reconcile, set[Key]()
 
@@ -81,13 +81,13 @@ def _begins_anew() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@mutant("lease-kept", "operator", "keeps the lease when it is stopped", "OPS-004")
+@mutant("operator", "keeps the lease when it is stopped", "OPS-004")
 @instead_of(Elector, "release")
 async def _lease_kept(self: Elector) -> None:
     return
 
 
-@mutant("works-while-it-waits", "operator", "works before it has the lease", "OPS-005")
+@mutant("operator", "works before it has the lease", "OPS-005")
 def _works_while_it_waits() -> None:
     original_acquire, original_hold = Elector.acquire, Elector.hold
 

@@ -39,7 +39,7 @@ from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 # -- topology ----------------------------------------------------------------------------------------------------------
 
 
-@mutant("first-binding-for-all", "operator", "uses one binding for all sets", "RES-060", "RES-061", "TOPO-050")
+@mutant("operator", "uses one binding for all sets", "RES-060", "RES-061", "TOPO-050")
 def _first_binding_for_all() -> None:
     original = topology.set_topology
     first_topologies: list[topology.SetTopology] = []
@@ -53,7 +53,7 @@ def _first_binding_for_all() -> None:
     replace(topology, "set_topology", of_set)
 
 
-@mutant("lower-levels-need-the-set", "operator", "ignores constraints of a set that has none at its top", "RES-060")
+@mutant("operator", "ignores constraints of a set that has none at its top", "RES-060")
 @around(topology, "set_topology")
 def _lower_levels_need_the_set(
     original: Original, pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None
@@ -62,7 +62,7 @@ def _lower_levels_need_the_set(
     return result if pcs.spec.template.topology_constraint else dataclasses.replace(result, levels={})
 
 
-@mutant("lost-binding-remembered", "operator", "goes on with the levels of a binding that is deleted", "RES-064")
+@mutant("operator", "goes on with the levels of a binding that is deleted", "RES-064")
 def _lost_binding_remembered() -> None:
     original = topology.set_topology
     topologies: dict[str, topology.SetTopology] = {}
@@ -76,7 +76,7 @@ def _lost_binding_remembered() -> None:
     replace(topology, "set_topology", of_set)
 
 
-@mutant("nothing-reported-without-replicas", "operator", "keeps the topology condition of an empty set", "RES-065")
+@mutant("operator", "keeps the topology condition of an empty set", "RES-065")
 @around(topology, "condition")
 def _nothing_reported_without_replicas(
     original: Original, pcs: PodCliqueSet, levels: topology.SetTopology, now: str
@@ -88,7 +88,7 @@ def _nothing_reported_without_replicas(
 # -- multi-node NVLink -------------------------------------------------------------------------------------------------
 
 
-@mutant("domain-let-go", "operator", "lets a deleted ComputeDomain go, and makes no new one", "RES-070")
+@mutant("operator", "lets a deleted ComputeDomain go, and makes no new one", "RES-070")
 def _domain_let_go() -> None:
     original = SecondaryResources._ensure_domains
     created: set[tuple[str, int, str]] = set()
@@ -103,7 +103,7 @@ def _domain_let_go() -> None:
     replace(DomainReconciler, "_is_needed", lambda self, key: False)
 
 
-@mutant("linked-by-default", "operator", "links cliques with GPUs that have no annotation", "RES-114")
+@mutant("operator", "links cliques with GPUs that have no annotation", "RES-114")
 @around(mnnvl, "group_of")
 def _linked_by_default(
     original: Original, pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None
@@ -117,19 +117,19 @@ def _linked_by_default(
 # -- termination and updates -------------------------------------------------------------------------------------------
 
 
-@mutant("emptied-cliques-spared", "operator", "calls a clique without any scheduled pod sound", "TERM-001")
+@mutant("operator", "calls a clique without any scheduled pod sound", "TERM-001")
 @around(termination, "breached_condition")
 def _emptied_cliques_spared(original: Original, scheduled: int, healthy: int, minimum: int, now: str) -> Condition:
     return original(scheduled, healthy, minimum, now) if scheduled else original(minimum, minimum, minimum, now)
 
 
-@mutant("affinity-dropped", "operator", "creates pods without the affinity of their template", "UPD-040")
+@mutant("operator", "creates pods without the affinity of their template", "UPD-040")
 @on_result_of(pods.PodBuilder, "pod")
 def _affinity_dropped(manifest: Manifest, *_: Any) -> Manifest:
     return {**manifest, "spec": {key: value for key, value in manifest["spec"].items() if key != "affinity"}}
 
 
-@mutant("rolled-once-rolls-on", "operator", "ignores OnDelete on a set that had another strategy before", "UPD-038")
+@mutant("operator", "ignores OnDelete on a set that had another strategy before", "UPD-038")
 def _rolled_once_rolls_on() -> None:
     original = update_progress.is_on_delete
     rolled_uids: set[str] = set()
@@ -142,7 +142,7 @@ def _rolled_once_rolls_on() -> None:
     replace(update_progress, "is_on_delete", on_delete)
 
 
-@mutant("added-pods-misbuilt", "operator", "gives pods from the fourth on the image of a first template", "UPD-009")
+@mutant("operator", "gives pods from the fourth on the image of a first template", "UPD-009")
 @on_result_of(pods.PodBuilder, "pod")
 def _added_pods_misbuilt(manifest: Manifest, builder: pods.PodBuilder, index: int, gang: str) -> Manifest:
     if index < 3:
@@ -154,7 +154,7 @@ def _added_pods_misbuilt(manifest: Manifest, builder: pods.PodBuilder, index: in
     return {**manifest, "spec": {**manifest["spec"], "containers": containers}}
 
 
-@mutant("new-pods-rolled-again", "operator", "replaces new pods of a clique from the third on once more", "UPD-005")
+@mutant("operator", "replaces new pods of a clique from the third on once more", "UPD-005")
 def _new_pods_rolled_again() -> None:
     original = update_clique_pods.is_outdated
     first: dict[str, str] = {}
@@ -168,7 +168,7 @@ def _new_pods_rolled_again() -> None:
     replace(update_clique_pods, "is_outdated", outdated)
 
 
-@mutant("scale-in-is-a-change", "operator", "treats fewer replicas as a change of the template", "UPD-037")
+@mutant("operator", "treats fewer replicas as a change of the template", "UPD-037")
 def _scale_in_is_a_change() -> None:
     original = hashes.generation_hashes
     highest: dict[str, int] = {}
@@ -182,12 +182,12 @@ def _scale_in_is_a_change() -> None:
     replace(hashes, "generation_hashes", known_generation)
 
 
-@mutant("only-pending-pods-forced", "operator", "treats pods that run and are not Ready as Ready ones", "UPD-014")
+@mutant("operator", "treats pods that run and are not Ready as Ready ones", "UPD-014")
 def _only_pending_pods_forced() -> None:
     replace(update_clique_pods, "unready_pods", lambda old: [pod for pod in old if pod.status.phase == "Pending"])
 
 
-@mutant("running-is-available", "operator", "counts replicas of a group whose pods run as available", "UPD-025")
+@mutant("operator", "counts replicas of a group whose pods run as available", "UPD-025")
 @instead_of(update_group_replicas, "has_enough_ready_pods")
 def _running_is_available(clique: PodClique, members: list[Pod]) -> bool:
     return sum(pod.status.phase == "Running" for pod in members if pod.active) >= update_progress.minimum(clique)
@@ -196,7 +196,7 @@ def _running_is_available(clique: PodClique, members: list[Pod]) -> bool:
 # -- what is served ----------------------------------------------------------------------------------------------------
 
 
-@mutant("map-with-status", "operator", "serves PodGangMaps with a status", "MAP-064")
+@mutant("operator", "serves PodGangMaps with a status", "MAP-064")
 def _map_with_status() -> None:
     operation = {"op": "add", "path": "/spec/versions/0/subresources", "value": {"status": {}}}
     spoil("podgangmaps.grove.io", operation)

@@ -48,14 +48,14 @@ def changed(module: Any, name: str, change: Any) -> None:
     replace(module, name, spoilt)
 
 
-@mutant("no-role-binding", "operator", "creates no RoleBinding", "RES-001")
+@mutant("operator", "creates no RoleBinding", "RES-001")
 @around(Writer, "ensure")
 async def _no_role_binding(original: Original, self: Writer, informer: Any, manifest: Manifest) -> None:
     if manifest["kind"] != "RoleBinding":
         await original(self, informer, manifest)
 
 
-@mutant("service-without-replicas", "operator", "creates a service for a set without replicas", "RES-012")
+@mutant("operator", "creates a service for a set without replicas", "RES-012")
 @around(SetReconciler, "reconcile")
 async def _service_without_replicas(original: Original, self: SetReconciler, key: Key) -> float | None:
     pcs = self._cache.sets.get(*key)
@@ -64,30 +64,30 @@ async def _service_without_replicas(original: Original, self: SetReconciler, key
     return await original(self, key)
 
 
-@mutant("secret-misnamed", "operator", "names the token Secret as before alpha.12", "RES-094")
+@mutant("operator", "names the token Secret as before alpha.12", "RES-094")
 def _secret_misnamed() -> None:
     replace(names, "token_secret", lambda pcs: f"{pcs}-initc-sa-token-secret")
 
 
-@mutant("role-unlabelled", "operator", "labels the Role with the component of the RoleBinding", "RES-002")
+@mutant("operator", "labels the Role with the component of the RoleBinding", "RES-002")
 def _role_unlabelled() -> None:
     changed(
         secondary_resources, "role", lambda m: m["metadata"]["labels"].update({labels.COMPONENT: "pod-role-binding"})
     )
 
 
-@mutant("account-orphaned", "operator", "creates a ServiceAccount without an owner", "RES-003")
+@mutant("operator", "creates a ServiceAccount without an owner", "RES-003")
 def _account_orphaned() -> None:
     changed(secondary_resources, "service_account", lambda m: m["metadata"].pop("ownerReferences"))
 
 
-@mutant("role-too-wide", "operator", "allows the init containers to change pods", "RES-004")
+@mutant("operator", "allows the init containers to change pods", "RES-004")
 def _role_too_wide() -> None:
     rule = {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "patch", "watch"]}
     replace_data(secondary_resources, "RULES", [rule], read_by=(secondary_resources, "role"))
 
 
-@mutant("secondary-resources-late", "operator", "creates account and role after everything else", "RES-005")
+@mutant("operator", "creates account and role after everything else", "RES-005")
 def _secondary_resources_late() -> None:
     original, children_of = SecondaryResources.ensure, SetReconciler._sync_children
 
@@ -102,12 +102,12 @@ def _secondary_resources_late() -> None:
     replace(SetReconciler, "_sync_children", children_first)
 
 
-@mutant("secret-without-account", "operator", "omits the account from the token Secret", "RES-006")
+@mutant("operator", "omits the account from the token Secret", "RES-006")
 def _secret_without_account() -> None:
     changed(secondary_resources, "token_secret", lambda m: m.update(type="Opaque"))
 
 
-@mutant("secondary-resources-once", "operator", "creates roles and services only once", "RES-007", "RES-008")
+@mutant("operator", "creates roles and services only once", "RES-007", "RES-008")
 def _secondary_resources_once() -> None:
     original = Writer.ensure
     created: set[str] = set()
@@ -122,30 +122,30 @@ def _secondary_resources_once() -> None:
     replace(Writer, "ensure", ensure)
 
 
-@mutant("drift-kept", "operator", "never corrects existing objects", "RES-008", "RES-009")
+@mutant("operator", "never corrects existing objects", "RES-008", "RES-009")
 def _drift_kept() -> None:
     replace(drift, "correction", lambda manifest, current: {})
 
 
-@mutant("secret-taken-over", "operator", "adopts any Secret that has the right name", "RES-010")
+@mutant("operator", "adopts any Secret that has the right name", "RES-010")
 @instead_of(Writer, "_check_existing")
 async def _secret_taken_over(self: Writer, informer: Any, manifest: Manifest) -> None:
     return None
 
 
-@mutant("gives-up-after-errors", "operator", "never reconciles a set again after an error", "RES-011")
+@mutant("operator", "never reconciles a set again after an error", "RES-011")
 @around(SetReconciler, "reconcile")
 async def _gives_up_after_errors(original: Original, self: SetReconciler, key: Key) -> float | None:
     return None if key in self.last_errors.failed_keys else await original(self, key)
 
 
-@mutant("errors-stay", "operator", "never clears lastErrors", "CORE-040")
+@mutant("operator", "never clears lastErrors", "CORE-040")
 @around(LastErrors, "report")
 async def _errors_stay(original: Original, self: LastErrors, key: Key, problem: Any) -> float | None:
     return await original(self, key, problem) if problem is not None else None
 
 
-@mutant("mirror-takes-all", "operator", "copies labels with Grove's prefix from the set to gangs", "RES-020")
+@mutant("operator", "copies labels with Grove's prefix from the set to gangs", "RES-020")
 def _mirror_takes_all() -> None:
     replace(
         labels,
@@ -154,7 +154,7 @@ def _mirror_takes_all() -> None:
     )
 
 
-@mutant("foreign-annotations-removed", "operator", "removes annotations of others from gangs", "RES-095")
+@mutant("operator", "removes annotations of others from gangs", "RES-095")
 @on_result_of(gangs, "gang_annotations")
 def _foreign_annotations_removed(
     notes: dict[str, str], pcs: PodCliqueSet, gang: gangs.PlannedGang, binding: str, existing: dict[str, str] | None
@@ -163,7 +163,7 @@ def _foreign_annotations_removed(
     return {key: value for key, value in notes.items() if key.startswith(labels.OWNED_PREFIX) or key in set_keys}
 
 
-@mutant("mirror-only-adds", "operator", "keeps labels on gangs that their set has lost", "RES-021")
+@mutant("operator", "keeps labels on gangs that their set has lost", "RES-021")
 def _mirror_only_adds() -> None:
     original = labels.mirrored_metadata
     replace(
@@ -173,19 +173,19 @@ def _mirror_only_adds() -> None:
     )
 
 
-@mutant("trigger-ignored", "operator", "reconciles a set only when its spec changes", "RES-021", "RES-022")
+@mutant("operator", "reconciles a set only when its spec changes", "RES-021", "RES-022")
 @around(Operator, "_on_set")
 def _trigger_ignored(original: Original, self: Operator, kind: str, old: Any, item: Any) -> None:
     if kind != "MODIFIED" or old.metadata.generation != item.metadata.generation:
         original(self, kind, old, item)
 
 
-@mutant("labels-dropped", "operator", "omits the labels of templates", "RES-023", "RES-119")
+@mutant("operator", "omits the labels of templates", "RES-023", "RES-119")
 def _labels_dropped() -> None:
     changed(children, "_clique_manifest", _without_labels)
 
 
-@mutant("pod-labels-dropped", "operator", "omits the labels of templates on pods", "RES-119")
+@mutant("operator", "omits the labels of templates on pods", "RES-119", name="pod-labels-dropped")
 @on_result_of(pods.PodBuilder, "pod")
 def pods_without_labels(manifest: Manifest, *_: Any) -> Manifest:
     """Create pods without the labels of their template."""
@@ -200,38 +200,38 @@ def _without_labels(manifest: Manifest) -> None:
         del pod_labels[key]
 
 
-@mutant("annotations-dropped", "operator", "omits the annotations of templates", "RES-115")
+@mutant("operator", "omits the annotations of templates", "RES-115")
 def _annotations_dropped() -> None:
     changed(children, "_clique_manifest", lambda m: m["metadata"].pop("annotations", None))
 
 
-@mutant("gang-without-priority", "operator", "gives gangs no priority class", "RES-024")
+@mutant("operator", "gives gangs no priority class", "RES-024")
 def _gang_without_priority() -> None:
     changed(gangs, "manifest", lambda m: m["spec"].pop("priorityClassName", None))
     replace(gangs, "drift", lambda *_: {})
 
 
-@mutant("pods-without-priority", "operator", "sets the priority class only on gangs", "RES-025")
+@mutant("operator", "sets the priority class only on gangs", "RES-025")
 def _pods_without_priority() -> None:
     changed(children, "_clique_manifest", lambda m: m["spec"]["podSpec"].pop("priorityClassName", None))
 
 
-@mutant("autoscaler-unbounded", "operator", "sets a minimum of two on autoscalers", "RES-030")
+@mutant("operator", "sets a minimum of two on autoscalers", "RES-030")
 def _autoscaler_unbounded() -> None:
     changed(autoscalers, "_manifest", lambda m: m["spec"].update(minReplicas=2))
 
 
-@mutant("autoscaler-orphaned", "operator", "creates autoscalers without an owner", "RES-116")
+@mutant("operator", "creates autoscalers without an owner", "RES-116")
 def _autoscaler_orphaned() -> None:
     changed(autoscalers, "_manifest", lambda m: m["metadata"].pop("ownerReferences"))
 
 
-@mutant("autoscaler-unlabelled", "operator", "creates autoscalers without labels", "RES-031")
+@mutant("operator", "creates autoscalers without labels", "RES-031")
 def _autoscaler_unlabelled() -> None:
     changed(autoscalers, "_manifest", lambda m: m["metadata"].pop("labels"))
 
 
-@mutant("autoscaler-misnamed", "operator", "names autoscalers after what they are", "RES-096")
+@mutant("operator", "names autoscalers after what they are", "RES-096")
 @on_result_of(autoscalers, "_manifest")
 def autoscaler_misnamed(original: Manifest, *_: Any) -> Manifest:
     """Append a suffix to the names of autoscalers."""
@@ -239,7 +239,7 @@ def autoscaler_misnamed(original: Manifest, *_: Any) -> Manifest:
     return {**original, "metadata": {**metadata, "name": f"{metadata['name']}-scaler"}}
 
 
-@mutant("group-replicas-overwritten", "operator", "writes a group's replicas in each reconcile of the set", "RES-032")
+@mutant("operator", "writes a group's replicas in each reconcile of the set", "RES-032")
 @around(SetReconciler, "_sync_children")
 async def _group_replicas_overwritten(original: Original, self: SetReconciler, pcs: Any) -> None:
     await original(self, pcs)
@@ -250,7 +250,7 @@ async def _group_replicas_overwritten(original: Original, self: SetReconciler, p
             await self._writer.patch(self._cache.groups, group, {"spec": {"replicas": config.replicas}})
 
 
-@mutant("replicas-overwritten", "operator", "writes a clique's replicas in each reconcile of the set", "RES-097")
+@mutant("operator", "writes a clique's replicas in each reconcile of the set", "RES-097")
 @around(SetReconciler, "_sync_children")
 async def _replicas_overwritten(original: Original, self: SetReconciler, pcs: Any) -> None:
     await original(self, pcs)
@@ -261,12 +261,7 @@ async def _replicas_overwritten(original: Original, self: SetReconciler, pcs: An
 
 
 @mutant(
-    "surplus-kept",
-    "operator",
-    "never deletes autoscalers and claims that are not desired any more",
-    "RES-033",
-    "RES-047",
-    "DEV-029",
+    "operator", "never deletes autoscalers and claims that are not desired any more", "RES-033", "RES-047", "DEV-029"
 )
 @around(Writer, "delete")
 async def _surplus_kept(original: Original, self: Writer, informer: Any, item: Any) -> None:
@@ -274,12 +269,12 @@ async def _surplus_kept(original: Original, self: Writer, informer: Any, item: A
         await original(self, informer, item)
 
 
-@mutant("claim-per-wrong-level", "operator", "creates one claim for all pods where each has its own", "RES-040")
+@mutant("operator", "creates one claim for all pods where each has its own", "RES-040")
 def _claim_per_wrong_level() -> None:
     replace(names, "replica_claim", lambda owner, index, template: f"{owner}-all-{template}")
 
 
-@mutant("claim-without-place", "operator", "omits the index label of claims", "RES-098")
+@mutant("operator", "omits the index label of claims", "RES-098")
 def _claim_without_place() -> None:
     def forget(manifest: Manifest) -> None:
         for key in (labels.REPLICA_INDEX, labels.SCALING_GROUP_REPLICA_INDEX, labels.POD_INDEX):
@@ -288,14 +283,14 @@ def _claim_without_place() -> None:
     changed(claims, "manifest", forget)
 
 
-@mutant("outside-template-first", "operator", "prefers a template of the cluster to one of the set", "RES-042")
+@mutant("operator", "prefers a template of the cluster to one of the set", "RES-042")
 @around(claims, "claim_spec")
 def _outside_template_first(original: Original, pcs: Any, sharing: Any, external: Any) -> Manifest:
     spec = external(pcs.metadata.namespace, sharing.name)
     return dict(spec) if spec is not None else original(pcs, sharing, external)
 
 
-@mutant("init-containers-without-claims", "operator", "passes claims to main containers only", "RES-098")
+@mutant("operator", "passes claims to main containers only", "RES-098")
 @around(claims, "with_claims")
 def init_containers_without_claims(original: Original, spec: Manifest, given: Any) -> Manifest:
     """Pass claims to main containers only, not to init containers."""
@@ -303,12 +298,12 @@ def init_containers_without_claims(original: Original, spec: Manifest, given: An
     return {**result, "initContainers": spec["initContainers"]} if "initContainers" in spec else result
 
 
-@mutant("filter-ignored", "operator", "shares every claim of the set with every clique", "RES-044")
+@mutant("operator", "shares every claim of the set with every clique", "RES-044")
 def _filter_ignored() -> None:
     replace(claims, "_is_shared_by_set", lambda *_: True)
 
 
-@mutant("missing-template-ignored", "operator", "continues without a claim whose template is missing", "RES-045")
+@mutant("operator", "continues without a claim whose template is missing", "RES-045")
 def _missing_template_ignored() -> None:
     original = claims.claim_spec
     replace(
@@ -316,13 +311,13 @@ def _missing_template_ignored() -> None:
     )
 
 
-@mutant("claim-of-pod-deleted", "operator", "deletes the claims of pods whose index is beyond the replicas", "RES-046")
+@mutant("operator", "deletes the claims of pods whose index is beyond the replicas", "RES-046")
 def _claim_of_pod_deleted() -> None:
     original = claims.clique_claims
     replace(claims, "clique_claims", lambda clique, template, in_use: original(clique, template, ()))
 
 
-@mutant("template-by-ending", "operator", "finds a clique's template by a suffix of its name", "RES-050")
+@mutant("operator", "finds a clique's template by a suffix of its name", "RES-050")
 def _template_by_ending() -> None:
     original = children.find_template
 
@@ -340,38 +335,38 @@ def _template_by_ending() -> None:
     replace(children, "standalone_templates", standalone)
 
 
-@mutant("foreign-gang-changed", "operator", "adopts the gang of another set", "RES-051")
+@mutant("operator", "adopts the gang of another set", "RES-051")
 @around(ownership, "owns")
-def _foreign_gangchanged(original: Original, owner: Object, item: Object) -> bool:
+def _foreign_gang_changed(original: Original, owner: Object, item: Object) -> bool:
     return original(owner, item) or (isinstance(owner, PodCliqueSet) and isinstance(item, PodGang))
 
 
-@mutant("domains-untranslated", "operator", "writes domain names instead of node label keys", "RES-060", "RES-062")
+@mutant("operator", "writes domain names instead of node label keys", "RES-060", "RES-062")
 def _domains_untranslated() -> None:
     replace(topology.SetTopology, "_key", lambda self, domain: domain if domain in (self.levels or {}) else None)
 
 
-@mutant("topology-name-kept", "operator", "names the binding even on gangs without constraints", "RES-100")
+@mutant("operator", "names the binding even on gangs without constraints", "RES-100")
 def _topology_name_kept() -> None:
     replace(gangs.PlannedGang, "constrained", property(lambda self: True))
 
 
-@mutant("topology-unnamed", "operator", "never names the binding on gangs", "RES-061")
+@mutant("operator", "never names the binding on gangs", "RES-061")
 def _topology_unnamed() -> None:
     replace(gangs.PlannedGang, "constrained", property(lambda self: False))
 
 
-@mutant("binding-unwatched", "operator", "does not reconcile sets when their binding changes", "RES-063", "RES-064")
+@mutant("operator", "does not reconcile sets when their binding changes", "RES-063", "RES-064")
 def _binding_unwatched() -> None:
     replace(Operator, "_on_topology", lambda *_: None)
 
 
-@mutant("topology-unreported", "operator", "reports no condition about topology constraints", "RES-065")
+@mutant("operator", "reports no condition about topology constraints", "RES-065")
 def _topology_unreported() -> None:
     replace(topology, "condition", lambda *_: None)
 
 
-@mutant("claims-orphaned", "operator", "creates claims that outlive their set", "RES-041", "RES-090", "DEV-029")
+@mutant("operator", "creates claims that outlive their set", "RES-041", "RES-090", "DEV-029")
 def _claims_orphaned() -> None:
     def lose(manifest: Manifest) -> None:
         manifest["metadata"]["ownerReferences"] = []
@@ -381,7 +376,7 @@ def _claims_orphaned() -> None:
     replace(ownership, "has_expected_controller", lambda manifest, current: True)
 
 
-@mutant("hidden-claims", "operator", "does not pass claims of their own level to pods", "RES-043")
+@mutant("operator", "does not pass claims of their own level to pods", "RES-043")
 @around(pods.PodBuilder, "__init__")
 def _hidden_claims(
     original: Original,
@@ -397,18 +392,18 @@ def _hidden_claims(
     original(self, clique, scheduler_name, waits, image, visible_claims)
 
 
-@mutant("earlier-secret-kept", "operator", "never deletes the token Secret of an earlier version", "RES-013")
+@mutant("operator", "never deletes the token Secret of an earlier version", "RES-013")
 @instead_of(SecondaryResources, "_retire_legacy_secret")
 async def _earlier_secret_kept(self: SecondaryResources, pcs: Any) -> None:
     return None
 
 
-@mutant("earlier-secret-deleted-early", "operator", "deletes a Secret that a pod still mounts", "RES-013")
+@mutant("operator", "deletes a Secret that a pod still mounts", "RES-013")
 def _earlier_secret_deleted_early() -> None:
     replace(secondary_resources, "mounts_secret", lambda pod, secret: False)
 
 
-@mutant("group-conflict-hidden", "operator", "does not report a scaling group of another owner", "RES-091")
+@mutant("operator", "does not report a scaling group of another owner", "RES-091")
 @around(LastErrors, "report")
 async def _group_conflict_hidden(
     original: Original, self: LastErrors, key: Key, problem: ReconcileError | None
@@ -417,7 +412,7 @@ async def _group_conflict_hidden(
     return await original(self, key, None if hidden else problem)
 
 
-@mutant("service-conflict-hidden", "operator", "does not report a Service of another owner", "RES-093")
+@mutant("operator", "does not report a Service of another owner", "RES-093")
 @around(LastErrors, "report")
 async def _service_conflict_hidden(
     original: Original, self: LastErrors, key: Key, problem: ReconcileError | None
@@ -444,13 +439,13 @@ def _levels_turned(turned: Callable[[str], bool]) -> None:
     replace(topology, "condition", condition)
 
 
-@mutant("levels-in-any-order", "operator", "lists missing topology levels in random order", "RES-092")
+@mutant("operator", "lists missing topology levels in random order", "RES-092")
 def _levels_in_any_order() -> None:
     number = itertools.count()
     _levels_turned(lambda uid: next(number) % 2 == 1)
 
 
-@mutant("levels-turned-at-first", "operator", "first lists missing topology levels in another order", "RES-092")
+@mutant("operator", "first lists missing topology levels in another order", "RES-092")
 def _levels_turned_at_first() -> None:
     seen_uids: set[str] = set()
     _levels_turned(lambda uid: uid not in seen_uids and not seen_uids.add(uid))  # type: ignore[func-returns-value]

@@ -20,7 +20,7 @@ from reference_impl.plan import (
 from reference_impl.plan.lines import Line
 
 
-@mutant("domain-unlabelled", "operator", "omits the replica label of ComputeDomains", "RES-070")
+@mutant("operator", "omits the replica label of ComputeDomains", "RES-070")
 def _domain_unlabelled() -> None:
     changed(mnnvl, "compute_domain", lambda m: m["metadata"]["labels"].pop(labels.REPLICA_INDEX))
 
@@ -34,12 +34,12 @@ def _ends(complaint_of: Callable[[str], str]) -> None:
     replace(cli, "missing_api", missing_api)
 
 
-@mutant("missing-domains-awaited", "operator", "waits for the CRD of ComputeDomains", "RES-120")
+@mutant("operator", "waits for the CRD of ComputeDomains", "RES-120")
 def _missing_domains_awaited() -> None:
     _ends(lambda complaint: "" if "computedomains" in complaint else complaint)
 
 
-@mutant("missing-domains-no-error", "operator", "exits with code 0 without the CRD of ComputeDomains", "RES-120")
+@mutant("operator", "exits with code 0 without the CRD of ComputeDomains", "RES-120")
 def _missing_domains_no_error() -> None:
     def end(complaint: str) -> str:
         if "computedomains" in complaint:
@@ -49,13 +49,13 @@ def _missing_domains_no_error() -> None:
     _ends(end)
 
 
-@mutant("none-overruled", "operator", "uses the set's MNNVL group for cliques whose scaling group says none", "RES-071")
+@mutant("operator", "uses the set's MNNVL group for cliques whose scaling group says none", "RES-071")
 def _none_overruled() -> None:
     original = mnnvl.group_of
     replace(mnnvl, "group_of", lambda pcs, template, config: original(pcs, template, None))
 
 
-@mutant("channels-for-all", "operator", "passes channels to containers without GPUs, too", "RES-099")
+@mutant("operator", "passes channels to containers without GPUs, too", "RES-099")
 @around(mnnvl, "with_channel")
 def _channels_for_all(original: Original, spec: Manifest, template_name: str) -> Manifest:
     result = original(spec, template_name)
@@ -63,38 +63,36 @@ def _channels_for_all(original: Original, spec: Manifest, template_name: str) ->
     return {**result, "containers": [{**claim, **container} for container in result["containers"]]}
 
 
-@mutant("channels-for-none", "operator", "claims channels that no container uses", "RES-072")
+@mutant("operator", "claims channels that no container uses", "RES-072")
 @around(mnnvl, "with_channel")
 def _channels_for_none(original: Original, spec: Manifest, template_name: str) -> Manifest:
     return {**spec, "resourceClaims": original(spec, template_name)["resourceClaims"]}
 
 
-@mutant("init-channels-missing", "operator", "lets no init container use a channel", "RES-099")
+@mutant("operator", "lets no init container use a channel", "RES-099", name="init-channels-missing")
 @on_result_of(mnnvl, "with_channel")
 def init_containers_without_channels(result: Manifest, spec: Manifest, *_: Any) -> Manifest:
     """Give channels to main containers only, not to init containers."""
     return {**result, "initContainers": spec["initContainers"]} if spec.get("initContainers") else result
 
 
-@mutant("domain-sized", "operator", "asks for a number of nodes in ComputeDomains", "RES-099")
+@mutant("operator", "asks for a number of nodes in ComputeDomains", "RES-099")
 def domain_sized() -> None:
     """Request a number of nodes in ComputeDomains."""
     alter(mnnvl, "compute_domain", lambda manifest, *_: {**manifest, "spec": {**manifest["spec"], "numNodes": 2}})
 
 
-@mutant("domain-held", "operator", "never removes the finalizer of a ComputeDomain", "RES-073", "RES-074", "DEV-034")
+@mutant("operator", "never removes the finalizer of a ComputeDomain", "RES-073", "RES-074", "DEV-034")
 def _domain_held() -> None:
     replace(DomainReconciler, "_is_needed", lambda self, key: True)
 
 
-@mutant(
-    "former-domains-removed", "operator", "deletes ComputeDomains that have the name of an earlier version", "RES-118"
-)
+@mutant("operator", "deletes ComputeDomains that have the name of an earlier version", "RES-118")
 def _former_domains_removed() -> None:
     replace(mnnvl, "former_domains", lambda pcs: [])
 
 
-@mutant("former-annotation-applies", "operator", "gives sets with the annotation auto-mnnvl a ComputeDomain", "RES-117")
+@mutant("operator", "gives sets with the annotation auto-mnnvl a ComputeDomain", "RES-117")
 @around(mnnvl, "group_of")
 def _former_annotation_applies(
     original: Original, pcs: PodCliqueSet, template: CliqueTemplate, config: ScalingGroupConfig | None

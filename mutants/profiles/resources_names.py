@@ -21,7 +21,7 @@ def accept_collisions() -> None:
     replace(collisions, "violations", lambda pcs, old: ())
 
 
-@mutant("collision-unreported", "operator", "ignores a clique whose name is taken", "RES-052")
+@mutant("operator", "ignores a clique whose name is taken", "RES-052")
 def _collision_unreported() -> None:
     accept_collisions()
     original = Writer._check_existing
@@ -33,7 +33,7 @@ def _collision_unreported() -> None:
     replace(Writer, "_check_existing", look_at)
 
 
-@mutant("collision-counted", "operator", "counts objects by name, whoever owns them", "RES-052")
+@mutant("operator", "counts objects by name, whoever owns them", "RES-052")
 def _collision_counted() -> None:
     accept_collisions()
 
@@ -43,7 +43,7 @@ def _collision_counted() -> None:
     replace(Cache, "child_finder", child)
 
 
-@mutant("autoscaler-collision-unreported", "operator", "ignores an autoscaler whose name is taken", "RES-054")
+@mutant("operator", "ignores an autoscaler whose name is taken", "RES-054")
 def _autoscaler_collision_unreported() -> None:
     accept_collisions()
 

@@ -26,13 +26,13 @@ MAX_CORRECT = 100
 """The number of replicas above which the mutants misbehave. Proofs use 125 replicas, which is a quarter of 500."""
 
 
-@mutant("first-gangs-only", "gang-scheduler", "considers the hundred oldest gangs only", "LOAD-001")
+@mutant("gang-scheduler", "considers the hundred oldest gangs only", "LOAD-001")
 @around(cycle, "plan")
 def _first_gangs_only(original: Original, gangs: Iterable[Gang], *rest: Any) -> cycle.Plan:
     return original(list(gangs)[:MAX_CORRECT], *rest)
 
 
-@mutant("one-replica-beyond", "operator", "creates one replica too many of a large set", "LOAD-002")
+@mutant("operator", "creates one replica too many of a large set", "LOAD-002")
 def _one_replica_beyond() -> None:
     children, mapped = SetReconciler._sync_children, MapWriter._mapped_replicas
 
@@ -45,14 +45,14 @@ def _one_replica_beyond() -> None:
     replace(MapWriter, "_mapped_replicas", lambda self, pcs: mapped(self, larger(pcs)))
 
 
-@mutant("first-replicas-counted", "operator", "reports at most a hundred available replicas", "LOAD-003")
+@mutant("operator", "reports at most a hundred available replicas", "LOAD-003")
 @around(statuses, "set_status")
 def _first_replicas_counted(original: Original, *given: Any) -> PodCliqueSetStatus:
     result = original(*given)
     return msgspec.structs.replace(result, available_replicas=min(result.available_replicas, MAX_CORRECT))
 
 
-@mutant("some-pods-twice", "operator", "creates each hundredth pod twice and deletes one of the two", "LOAD-004")
+@mutant("operator", "creates each hundredth pod twice and deletes one of the two", "LOAD-004")
 def _some_pods_twice() -> None:
     original, created = Writer.create, 0
 
@@ -67,7 +67,7 @@ def _some_pods_twice() -> None:
     replace(Writer, "create", create)
 
 
-@mutant("annotated-sets-unavailable", "operator", "counts nothing of a set whose annotations have changed", "LOAD-005")
+@mutant("operator", "counts nothing of a set whose annotations have changed", "LOAD-005")
 @around(statuses, "set_status")
 def _annotated_sets_unavailable(original: Original, pcs: PodCliqueSet, *rest: Any) -> PodCliqueSetStatus:
     result = original(pcs, *rest)
@@ -75,13 +75,13 @@ def _annotated_sets_unavailable(original: Original, pcs: PodCliqueSet, *rest: An
     return msgspec.structs.replace(result, available_replicas=0) if touched else result
 
 
-@mutant("ports-in-their-order", "operator", "replaces pods when their ports change places", "LOAD-006")
+@mutant("operator", "replaces pods when their ports change places", "LOAD-006")
 def _ports_in_their_order() -> None:
     del canonical._CONTAINER_LIST_KEYS["ports"]
     note_calls(canonical, "_with_sorted_lists")
 
 
-@mutant("large-sets-kept", "operator", "keeps its finalizer on a deleted set of many replicas", "LOAD-007")
+@mutant("operator", "keeps its finalizer on a deleted set of many replicas", "LOAD-007")
 @around(Writer, "remove_finalizer")
 async def _large_sets_kept(
     original: Original, self: Writer, informer: Informer[Any], item: Object, finalizer: str
@@ -90,7 +90,7 @@ async def _large_sets_kept(
         await original(self, informer, item, finalizer)
 
 
-@mutant("errors-after-a-while", "operator", "reports an error with each object that it reconciles later", "LOAD-008")
+@mutant("operator", "reports an error with each object that it reconciles later", "LOAD-008")
 def _errors_after_a_while() -> None:
     original, calls = reconcile_error.last_errors, itertools.count()
     busy = LastError(code="ERR_BUSY", description="it was busy", observed_at="2026-01-01T00:00:00Z")

@@ -25,7 +25,6 @@ from reference_impl.plan.pods import PodDifference, index_of
 
 
 @mutant(
-    "set-not-scaled",
     "operator",
     "creates one replica of a set, whatever its replicas",
     "SCALE-001",
@@ -36,7 +35,7 @@ def _set_not_scaled(original: Original, pcs: Any, index: int, *rest: Any) -> des
     return original(pcs, index, *rest) if index == 0 else desired.DesiredReplica(index, ())
 
 
-@mutant("first-sizes-kept", "operator", "gives later replicas of a set the sizes of the first one", "SCALE-002")
+@mutant("operator", "gives later replicas of a set the sizes of the first one", "SCALE-002")
 def _first_sizes_kept() -> None:
     original, first = children.standalone_clique, dict[str, int]()
 
@@ -50,20 +49,20 @@ def _first_sizes_kept() -> None:
     replace(children, "standalone_clique", standalone_clique)
 
 
-@mutant("services-kept", "operator", "keeps the Services of removed replicas", "SCALE-003")
+@mutant("operator", "keeps the Services of removed replicas", "SCALE-003")
 @around(SetReconciler, "_surplus_deletions")
 def _services_kept(original: Original, self: SetReconciler, *rest: Any) -> Iterator[Any]:
     return (write for write in original(self, *rest) if write.args[0].resource.kind != "Service")
 
 
-@mutant("last-replica-kept", "operator", "keeps one replica of a set that is scaled to zero", "SCALE-004")
+@mutant("operator", "keeps one replica of a set that is scaled to zero", "SCALE-004")
 @around(SetReconciler, "_sync_children")
 async def _last_replica_kept(original: Original, self: SetReconciler, pcs: PodCliqueSet) -> None:
     spec = msgspec.structs.replace(pcs.spec, replicas=max(1, pcs.spec.replicas))
     await original(self, msgspec.structs.replace(pcs, spec=spec))
 
 
-@mutant("template-overrides", "operator", "overrides live replicas with the template's", "SCALE-005", "SCALE-006")
+@mutant("operator", "overrides live replicas with the template's", "SCALE-005", "SCALE-006")
 def _template_overrides() -> None:
     def clique(template: CliqueTemplate, current: PodClique) -> children.Manifest:
         replicas = template.spec.replicas
@@ -76,7 +75,7 @@ def _template_overrides() -> None:
     replace(template_drift, "group_patch", group)
 
 
-@mutant("first-replicas-go", "operator", "deletes the first replicas of a group that is scaled in", "SCALE-007")
+@mutant("operator", "deletes the first replicas of a group that is scaled in", "SCALE-007")
 def _first_replicas_go() -> None:
     highest, in_place, of_group = dict[str, int](), members.replicas_in_place, desired.desired_members
 
@@ -96,12 +95,7 @@ def _first_replicas_go() -> None:
     replace(desired, "desired_members", of_last)
 
 
-@mutant(
-    "replicas-counted",
-    "operator",
-    "deletes as many replicas of a group as are surplus, whichever they are",
-    "SCALE-008",
-)
+@mutant("operator", "deletes as many replicas of a group as are surplus, whichever they are", "SCALE-008")
 @around(Writer, "delete")
 async def _replicas_counted(original: Original, self: Writer, informer: Informer[Any], item: Any) -> None:
     index = item.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX)
@@ -114,7 +108,7 @@ async def _replicas_counted(original: Original, self: Writer, informer: Informer
     await original(self, informer, item)
 
 
-@mutant("members-not-scaled", "operator", "keeps the initial size of a clique in a group", "SCALE-009")
+@mutant("operator", "keeps the initial size of a clique in a group", "SCALE-009")
 def _members_not_scaled() -> None:
     original, first = CliqueReconciler._sync_pods, dict[str, int]()
 
@@ -128,32 +122,30 @@ def _members_not_scaled() -> None:
     replace(CliqueReconciler, "_sync_pods", balance)
 
 
-@mutant("highest-index-goes", "operator", "deletes the pods with the highest indices", "SCALE-010", "SCALE-015")
+@mutant("operator", "deletes the pods with the highest indices", "SCALE-010", "SCALE-015")
 def _highest_index_goes() -> None:
     replace(pods, "deletion_rank", lambda pod, target: (-index_of(pod),))
 
 
-@mutant("oldest-goes", "operator", "deletes the oldest of equal pods", "SCALE-015")
+@mutant("operator", "deletes the oldest of equal pods", "SCALE-015")
 @around(pods, "deletion_rank")
 def _oldest_goes(original: Original, pod: Pod, target: str) -> tuple[float, ...]:
     *better, age, index = original(pod, target)
     return (*better, -age, index)
 
 
-@mutant(
-    "template-ignored-at-scale-in", "operator", "ignores the template hash when it deletes surplus pods", "SCALE-010"
-)
+@mutant("operator", "ignores the template hash when it deletes surplus pods", "SCALE-010")
 def _template_ignored_at_scale_in() -> None:
     original = pods.deletion_rank
     replace(pods, "deletion_rank", lambda pod, target: original(pod, pod.metadata.label(labels.TEMPLATE_HASH)))
 
 
-@mutant("phase-ignored-at-scale-in", "operator", "ignores the phase when it deletes surplus pods", "SCALE-015")
+@mutant("operator", "ignores the phase when it deletes surplus pods", "SCALE-015")
 def _phase_ignored_at_scale_in() -> None:
     replace_data(pods, "_PHASES", {}, read_by=(pods, "deletion_rank"))
 
 
-@mutant("terminating-is-surplus", "operator", "counts terminating pods as surplus", "SCALE-011")
+@mutant("operator", "counts terminating pods as surplus", "SCALE-011")
 @around(pods, "difference")
 def _terminating_is_surplus(
     original: Original, shares: Mapping[str, int], current_pods: list[Pod], *rest: Any
@@ -164,14 +156,14 @@ def _terminating_is_surplus(
     return first if first.missing else original(reduced, current_pods, *rest)
 
 
-@mutant("holes-stay", "operator", "numbers new pods after the highest index", "SCALE-012")
+@mutant("operator", "numbers new pods after the highest index", "SCALE-012")
 @instead_of(pods, "free_indices")
 def _holes_stay(active: list[Pod], count: int) -> list[int]:
     first_index = max((index_of(pod) for pod in active), default=-1) + 1
     return list(range(first_index, first_index + count))
 
 
-@mutant("scaling-missed", "operator", "ignores scaling that happened before its start", "SCALE-013")
+@mutant("operator", "ignores scaling that happened before its start", "SCALE-013")
 def _scaling_missed() -> None:
     original, first = GroupReconciler._sync_cliques, dict[str, int]()
 
@@ -183,7 +175,7 @@ def _scaling_missed() -> None:
     replace(GroupReconciler, "_sync_cliques", members)
 
 
-@mutant("recreates-pods-at-start", "operator", "recreates a pod of each clique that exists at its start", "SCALE-014")
+@mutant("operator", "recreates a pod of each clique that exists at its start", "SCALE-014")
 def _recreates_pods_at_start() -> None:
     original, seen_owners = pods.difference, set[str]()
 

@@ -18,7 +18,6 @@ from reference_impl.plan.lines import Placement
 
 
 @mutant(
-    "idle-taken-for-lost",
     "operator",
     "counts what is scaled to zero as breached, and terminates the replica",
     *("SCALE-016", "SCALE-017", "SCALE-018"),
@@ -28,7 +27,7 @@ def _idle_taken_for_lost(part: Any) -> int:
     return int(part.spec.minimum if isinstance(part, PodClique) else part.spec.min_available)
 
 
-@mutant("idle-required", "operator", "keeps the PodGroups of cliques that are scaled to zero", "SCALE-018")
+@mutant("operator", "keeps the PodGroups of cliques that are scaled to zero", "SCALE-018")
 def _idle_required() -> None:
     idle_groups(keep_minimum=True)
 
@@ -56,7 +55,7 @@ def idle_groups(*, keep_minimum: bool) -> None:
     alter(gangs, "planned_gangs", planned)
 
 
-@mutant("woken-without-minimum", "operator", "requires one pod of a clique that wakes up from zero", "SCALE-019")
+@mutant("operator", "requires one pod of a clique that wakes up from zero", "SCALE-019")
 def _woken_without_minimum() -> None:
     woken: set[tuple[str, str]] = set()
 

@@ -22,7 +22,6 @@ from reference_impl.scheduler.shortfall import Shortfall
 
 
 @mutant(
-    "partial-bind",
     "gang-scheduler",
     "binds as many pods of a gang as fit",
     "SCHED-001",
@@ -41,7 +40,7 @@ def _partial_bind(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) 
     return True
 
 
-@mutant("gives-up", "gang-scheduler", "never retries a gang that did not fit", "SCHED-002", "SCHED-043")
+@mutant("gang-scheduler", "never retries a gang that did not fit", "SCHED-002", "SCHED-043")
 def _gives_up() -> None:
     # This does not depend on what wakes the scheduler, because events of other tests on the same cluster would wake it
     # anyway.
@@ -56,7 +55,6 @@ def _gives_up() -> None:
 
 
 @mutant(
-    "extras-first",
     "gang-scheduler",
     "lets extra pods of a group take capacity that other minimums need",
     "SCHED-003",
@@ -81,9 +79,7 @@ def _extras_first() -> None:
     replace(cycle, "yield_extra_pods", lambda this: False)
 
 
-@mutant(
-    "capacity-withheld", "gang-scheduler", "reserves capacity for a gang that has to wait", "SCHED-004", "SCHED-024"
-)
+@mutant("gang-scheduler", "reserves capacity for a gang that has to wait", "SCHED-004", "SCHED-024")
 @around(cycle, "place_minimum")
 def _capacity_withheld(original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
     placed = original(gang, capacity, result, budget)
@@ -93,7 +89,7 @@ def _capacity_withheld(original: Original, gang: Gang, capacity: Capacity, resul
     return placed
 
 
-@mutant("head-of-line", "gang-scheduler", "places nothing after a gang that has to wait", "SCHED-005", "SCHED-025")
+@mutant("gang-scheduler", "places nothing after a gang that has to wait", "SCHED-005", "SCHED-025")
 def _head_of_line() -> None:
     original = cycle.place_minimum
     blocked: dict[int, bool] = {}
@@ -110,17 +106,17 @@ def _head_of_line() -> None:
     replace(cycle, "place_minimum", place_minimum)
 
 
-@mutant("extras-never", "gang-scheduler", "binds no pods above the minimums", "SCHED-006", "SCHED-079")
+@mutant("gang-scheduler", "binds no pods above the minimums", "SCHED-006", "SCHED-079")
 def _extras_never() -> None:
     replace(cycle, "place_extra_pods", lambda gang, capacity, result, budget: None)
 
 
-@mutant("gates-overlooked", "gang-scheduler", "counts gated pods for the minimums", "SCHED-040")
+@mutant("gang-scheduler", "counts gated pods for the minimums", "SCHED-040")
 def _gates_overlooked() -> None:
     replace(Pod, "waiting", property(lambda self: self.metadata.deletion_timestamp is None and not self.spec.node_name))
 
 
-@mutant("stalled-by-missing-pods", "gang-scheduler", "decides nothing while pods of a gang are missing", "SCHED-048")
+@mutant("gang-scheduler", "decides nothing while pods of a gang are missing", "SCHED-048")
 @around(cycle, "plan")
 def _stalled_by_missing_pods(
     original: Original, gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None
@@ -130,7 +126,7 @@ def _stalled_by_missing_pods(
     return original([gang for gang in waiting if gang.name.partition("/")[0] not in spaces], capacity, other_pods)
 
 
-@mutant("domain-for-all", "gang-scheduler", "keeps all gangs in the domain of the first one", "TOPO-039", "TOPO-051")
+@mutant("gang-scheduler", "keeps all gangs in the domain of the first one", "TOPO-039", "TOPO-051")
 def _domain_for_all() -> None:
     original, original_bind = placing.settled_domains, cycle.bind
     first: dict[tuple[str, str], frozenset[str]] = {}
@@ -154,17 +150,17 @@ def _domain_for_all() -> None:
     replace(cycle, "bind", bind)
 
 
-@mutant("preempts-never", "gang-scheduler", "never preempts", "SCHED-054")
+@mutant("gang-scheduler", "never preempts", "SCHED-054")
 def _preempts_never() -> None:
     replace(preemption, "choose_victims", lambda gang, gangs, other_pods, capacity, budget: None)
 
 
-@mutant("pods-without-reason", "gang-scheduler", "does not tell pods why they wait", "SCHED-064", "SCHED-065")
+@mutant("gang-scheduler", "does not tell pods why they wait", "SCHED-064", "SCHED-065")
 def _pods_without_reason() -> None:
     replace(unschedulable.Unschedulable, "replace", lambda self, reasons: None)
 
 
-@mutant("reason-repeated", "gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-068")
+@mutant("gang-scheduler", "tells a waiting pod the same reason in each cycle", "SCHED-068")
 @around(unschedulable, "status_patch")
 def _reason_repeated(original: Original, pod: Pod, reason: str) -> dict[str, Any] | None:
     pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=None))

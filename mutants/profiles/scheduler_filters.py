@@ -34,32 +34,32 @@ def _disable_filter(plugin: type[Plugin], *words: str) -> None:
     replace(plugin, "refusal", refusal)
 
 
-@breaks("host-ports-ignored", "binds two pods with one host port to a node", "OR-10", caught_by="SCHED-080")
+@breaks("binds two pods with one host port to a node", "OR-10", caught_by="SCHED-080")
 def _host_ports_ignored() -> None:
     _disable_filter(NodePorts)
 
 
-@breaks("anti-affinity-ignored", "ignores the anti-affinity of the pod that it places", "OR-11", caught_by="SCHED-081")
+@breaks("ignores the anti-affinity of the pod that it places", "OR-11", caught_by="SCHED-081")
 def _anti_affinity_ignored() -> None:
     _disable_filter(InterPodAffinity, "anti-affinity rules")
 
 
-@breaks("others-anti-affinity-ignored", "ignores the anti-affinity of bound pods", "OR-11", caught_by="SCHED-081")
+@breaks("ignores the anti-affinity of bound pods", "OR-11", caught_by="SCHED-081")
 def _others_anti_affinity_ignored() -> None:
     _disable_filter(InterPodAffinity, "existing pods anti-affinity")
 
 
-@breaks("affinity-ignored", "ignores required pod affinity", "OR-12", caught_by="SCHED-082")
+@breaks("ignores required pod affinity", "OR-12", caught_by="SCHED-082")
 def _affinity_ignored() -> None:
     _disable_filter(InterPodAffinity, "pod affinity rules")
 
 
-@breaks("spread-ignored", "ignores topology spread constraints", "OR-13", caught_by="SCHED-083")
+@breaks("ignores topology spread constraints", "OR-13", caught_by="SCHED-083")
 def _spread_ignored() -> None:
     _disable_filter(PodTopologySpread)
 
 
-@breaks("spread-within-gangs-ignored", "spreads pods beside bound ones only", "OR-13", caught_by="SCHED-083")
+@breaks("spreads pods beside bound ones only", "OR-13", caught_by="SCHED-083")
 @around(PodTopologySpread, "update")
 def _spread_within_gangs_ignored(
     original: Original, self: PodTopologySpread, other: Pod, node: Node, delta: int
@@ -68,7 +68,7 @@ def _spread_within_gangs_ignored(
         original(self, other, node, delta)
 
 
-@breaks("claims-unchecked", "binds pods whose claims do not exist", "OR-14", caught_by="SCHED-084")
+@breaks("binds pods whose claims do not exist", "OR-14", caught_by="SCHED-084")
 def _claims_unchecked() -> None:
     _disable_filter(VolumeRestrictions, "not found")
     _disable_filter(VolumeBinding, "not found")
@@ -81,17 +81,17 @@ def _with_requests(change: Callable[[Pod], Pod]) -> None:
     replace(model, "requests", of_changed)
 
 
-@breaks("pod-level-requests-ignored", "counts the requests of containers alone", "OR-1", caught_by="SCHED-085")
+@breaks("counts the requests of containers alone", "OR-1", caught_by="SCHED-085")
 def _pod_level_requests_ignored() -> None:
     _with_requests(lambda pod: _with_spec(pod, resources=None))
 
 
-@breaks("sidecar-requests-ignored", "does not count what sidecars request", "OR-1", caught_by="SCHED-086")
+@breaks("does not count what sidecars request", "OR-1", caught_by="SCHED-086")
 def _sidecar_requests_ignored() -> None:
     _with_requests(lambda pod: _with_spec(pod, init_containers=_init(pod, sidecars=False)))
 
 
-@breaks("init-requests-ignored", "does not count what init containers request", "OR-1", caught_by="SCHED-086")
+@breaks("does not count what init containers request", "OR-1", caught_by="SCHED-086")
 def _init_requests_ignored() -> None:
     _with_requests(lambda pod: _with_spec(pod, init_containers=_init(pod, sidecars=True)))
 

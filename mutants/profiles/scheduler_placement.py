@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from mutants.registry import mutant
+from mutants.registry import mutant, name_of
 from mutants.replacement import Original, around, instead_of, note_calls, replace, replace_unnoted
 from reference_impl.scheduler import capacity, cycle, eligibility, placing, preemption
 from reference_impl.scheduler.capacity import Capacity, Requests, Shape
@@ -39,12 +39,12 @@ class PlacementMutant:
 MUTANTS: list[PlacementMutant] = []
 
 
-def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def breaks(text: str, *rules: str, caught_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """Register a mutant of the planning. `caught_by` has the ids of requirements, separated by spaces."""
 
     def register(apply: Callable[[], None]) -> Callable[[], None]:
-        MUTANTS.append(PlacementMutant(name, text, rules, apply))
-        return mutant(name, "gang-scheduler", text, *caught_by.split())(apply)
+        MUTANTS.append(PlacementMutant(name_of(apply), text, rules, apply))
+        return mutant("gang-scheduler", text, *caught_by.split())(apply)
 
     return register
 
@@ -52,7 +52,7 @@ def breaks(name: str, text: str, *rules: str, caught_by: str) -> Callable[[Calla
 # Order and minimums.
 
 
-@breaks("priority-ignored", "processes gangs in their order of arrival", "GS-28", caught_by="SCHED-028")
+@breaks("processes gangs in their order of arrival", "GS-28", caught_by="SCHED-028")
 @around(cycle, "plan")
 def _priority_ignored(
     original: Original, gangs: Sequence[Gang], capacity: Capacity, other_pods: OtherPods | None = None
@@ -60,22 +60,12 @@ def _priority_ignored(
     return original([changed(gang, priority=0) for gang in gangs], capacity, other_pods)
 
 
-@breaks(
-    "zero-minimum-counts",
-    "requires a pod of each group, even of those with a minimum of zero",
-    "GS-26",
-    caught_by="SCHED-066",
-)
+@breaks("requires a pod of each group, even of those with a minimum of zero", "GS-26", caught_by="SCHED-066")
 def _zero_minimum_counts() -> None:
     replace(Group, "missing_count", property(lambda self: max(0, max(1, self.minimum) - self.bound_count)))
 
 
-@breaks(
-    "lost-pod-stays-lost",
-    "never considers a gang again once it has been placed",
-    "GS-26",
-    caught_by="SCHED-041 DEV-024",
-)
+@breaks("never considers a gang again once it has been placed", "GS-26", caught_by="SCHED-041 DEV-024")
 def _lost_pod_stays_lost() -> None:
     original = cycle.place_minimum
 
@@ -92,7 +82,7 @@ def _lost_pod_stays_lost() -> None:
     replace(cycle, "place_replacements", place_replacements)
 
 
-@breaks("minimums-summed", "compares only the sum of the minimums of all groups", "GS-21", caught_by="SCHED-021")
+@breaks("compares only the sum of the minimums of all groups", "GS-21", caught_by="SCHED-021")
 @around(cycle, "place_minimum")
 def _minimums_summed(original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
     if original(gang, capacity, result, budget):
@@ -112,7 +102,7 @@ def _minimums_summed(original: Original, gang: Gang, capacity: Capacity, result:
     return True
 
 
-@breaks("scaled-never", "never places a scaled gang", "GS-26", caught_by="SCHED-052")
+@breaks("never places a scaled gang", "GS-26", caught_by="SCHED-052")
 def _scaled_never() -> None:
     replace(cycle, "base_scheduled", lambda gang, scheduled: not gang.base)
 
@@ -130,18 +120,13 @@ def place_extra_pods_early() -> None:
     replace(cycle, "place_minimum", place_minimum)
 
 
-@breaks("extras-early", "gives a gang its extra pods before other gangs their minimums", "OR-6", caught_by="SCHED-051")
+@breaks("gives a gang its extra pods before other gangs their minimums", "OR-6", caught_by="SCHED-051")
 def _extras_early() -> None:
     place_extra_pods_early()
     replace(cycle, "yield_extra_pods", lambda this: False)
 
 
-@breaks(
-    "extras-stay",
-    "counts no placed pod as an extra one in favor of a waiting gang",
-    "OR-6",
-    caught_by="SCHED-051",
-)
+@breaks("counts no placed pod as an extra one in favor of a waiting gang", "OR-6", caught_by="SCHED-051")
 def _extras_stay() -> None:
     replace(cycle, "yield_extra_pods", lambda this: False)
 
@@ -149,7 +134,7 @@ def _extras_stay() -> None:
 # Capacity.
 
 
-@breaks("capacity-counted-twice", "subtracts the capacity of each pod twice", "GS-26", caught_by="SCHED-026")
+@breaks("subtracts the capacity of each pod twice", "GS-26", caught_by="SCHED-026")
 def _capacity_counted_twice() -> None:
     original = Capacity.take
 
@@ -164,7 +149,7 @@ def _capacity_counted_twice() -> None:
     )
 
 
-@breaks("capacity-overbooked", "places one pod more on a node than fits", "OR-1", caught_by="SCHED-050")
+@breaks("places one pod more on a node than fits", "OR-1", caught_by="SCHED-050")
 def _capacity_overbooked() -> None:
     original = Shape._count
 
@@ -178,7 +163,7 @@ def _capacity_overbooked() -> None:
     replace(Shape, "_nodes_by_slots", counted)
 
 
-@breaks("only-gpus-count", "ignores CPU and memory of pods that request GPUs", "OR-1", caught_by="SCHED-050")
+@breaks("ignores CPU and memory of pods that request GPUs", "OR-1", caught_by="SCHED-050")
 @instead_of(Shape, "_count")
 def _only_gpus_count(self: Shape, node: int) -> int:
     free = self._capacity.free[node]
@@ -186,12 +171,7 @@ def _only_gpus_count(self: Shape, node: int) -> int:
     return max(0, min(free.get(resource, 0) // amount for resource, amount in scarce_requests))
 
 
-@breaks(
-    "quick-only",
-    "gives up if placing big pods first on the fullest nodes fails",
-    "GS-26",
-    caught_by="SCHED-075",
-)
+@breaks("gives up if placing big pods first on the fullest nodes fails", "GS-26", caught_by="SCHED-075")
 def _quick_only() -> None:
     replace(Search, "_search_exactly", lambda self, everywhere: False)
 
@@ -199,17 +179,17 @@ def _quick_only() -> None:
 # Nodes and the pods that may run on them.
 
 
-@breaks("taints-ignored", "places pods on tainted nodes", "OR-15", caught_by="SCHED-087")
+@breaks("places pods on tainted nodes", "OR-15", caught_by="SCHED-087")
 def _taints_ignored() -> None:
     replace(taint_toleration, "tolerates", lambda pod, taints: True)
 
 
-@breaks("selector-ignored", "ignores node selectors and node affinity", "OR-16", caught_by="SCHED-088")
+@breaks("ignores node selectors and node affinity", "OR-16", caught_by="SCHED-088")
 def _selector_ignored() -> None:
     replace(node_affinity, "matches_node", lambda pod, node: True)
 
 
-@breaks("cordon-ignored", "places pods on cordoned nodes", "GS-42", caught_by="SCHED-042")
+@breaks("places pods on cordoned nodes", "GS-42", caught_by="SCHED-042")
 @around(eligibility, "eligible")
 def _cordon_ignored(original: Original, pod: Pod, node: Node) -> bool:
     taints = [taint for taint in node.spec.taints or () if taint.key != "node.kubernetes.io/unschedulable"]
@@ -231,27 +211,22 @@ def _without(*, ignored: Callable[[Gang, ConstraintScope], bool]) -> None:
     replace(cycle, "place", place)
 
 
-@breaks("gang-level-ignored", "ignores constraints of the whole gang", "GS-34", caught_by="TOPO-034")
+@breaks("ignores constraints of the whole gang", "GS-34", caught_by="TOPO-034")
 def _gang_level_ignored() -> None:
     _without(ignored=lambda gang, scope: len(scope.groups) == len(gang.groups))
 
 
-@breaks("config-level-ignored", "ignores constraints of some of the groups", "GS-34", caught_by="TOPO-034")
+@breaks("ignores constraints of some of the groups", "GS-34", caught_by="TOPO-034")
 def _config_level_ignored() -> None:
     _without(ignored=lambda gang, scope: 1 < len(scope.groups) < len(gang.groups))
 
 
-@breaks(
-    "group-level-ignored",
-    "ignores constraints of single groups in a gang of several",
-    "GS-34",
-    caught_by="TOPO-036 TOPO-054",
-)
+@breaks("ignores constraints of single groups in a gang of several", "GS-34", caught_by="TOPO-036 TOPO-054")
 def _group_level_ignored() -> None:
     _without(ignored=lambda gang, scope: len(scope.groups) == 1 < len(gang.groups))
 
 
-@breaks("wrong-level", "packs into the next wider domain than required", "GS-34", caught_by="TOPO-034 TOPO-050")
+@breaks("packs into the next wider domain than required", "GS-34", caught_by="TOPO-034 TOPO-050")
 @around(placing, "restrictions")
 def _wrong_level(original: Original, gang: Gang, needs: Sequence[Need], capacity: Capacity) -> list[Restriction] | None:
     wider = dict(zip(gang.levels[1:], gang.levels, strict=False))
@@ -259,7 +234,7 @@ def _wrong_level(original: Original, gang: Gang, needs: Sequence[Need], capacity
     return original(changed(gang, scopes=scopes), needs, capacity)
 
 
-@breaks("no-label-is-a-domain", "treats all nodes without the label as one domain", "GS-34", caught_by="TOPO-034")
+@breaks("treats all nodes without the label as one domain", "GS-34", caught_by="TOPO-034")
 def _no_label_is_a_domain() -> None:
     def values(self: Capacity, key: str) -> list[str]:
         return [node.metadata.label(key) or "none" for node in self.nodes]
@@ -274,18 +249,18 @@ def _no_label_is_a_domain() -> None:
     replace(Capacity, "domains", domains)
 
 
-@breaks("domain-left", "chooses a new domain for extra pods and replacements", "GS-35", caught_by="TOPO-035")
+@breaks("chooses a new domain for extra pods and replacements", "GS-35", caught_by="TOPO-035")
 def _domain_left() -> None:
     replace(placing, "settled_domains", lambda gang, scope, key, capacity: frozenset())
 
 
-@breaks("first-domain-only", "gives up if the first promising domain does not suffice", "GS-26", caught_by="TOPO-036")
+@breaks("gives up if the first promising domain does not suffice", "GS-26", caught_by="TOPO-036")
 @around(Search, "_candidates")
 def _first_domain_only(original: Original, self: Search, restriction: Restriction, allowed: list[Any]) -> Any:
     return list(original(self, restriction, allowed))[:1]
 
 
-@breaks("preferred-is-required", "lets a gang wait for its preferred domain", "GS-26", caught_by="TOPO-037")
+@breaks("lets a gang wait for its preferred domain", "GS-26", caught_by="TOPO-037")
 def _preferred_is_required() -> None:
     original = placing.place
 
@@ -297,7 +272,7 @@ def _preferred_is_required() -> None:
     replace(preemption, "place", place)
 
 
-@breaks("preferred-ignored", "ignores preferred domains", "OR-9", caught_by="TOPO-038")
+@breaks("ignores preferred domains", "OR-9", caught_by="TOPO-038")
 def _preferred_ignored() -> None:
     original = placing.place
 
@@ -311,18 +286,13 @@ def _preferred_ignored() -> None:
 # Preemption.
 
 
-@breaks("preempts-part", "evicts only those pods of a gang that are in the way", "GS-31", caught_by="SCHED-031")
+@breaks("evicts only those pods of a gang that are in the way", "GS-31", caught_by="SCHED-031")
 @around(preemption, "_whole_gang_units")
 def _preempts_part(original: Original, lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang) -> list[Unit]:
     return [changed(unit, pods=(pod,)) for unit in original(lower, gangs, preemptor) for pod in unit.pods]
 
 
-@breaks(
-    "preempts-in-vain",
-    "evicts all pods of lower priority even if the gang does not fit then",
-    "GS-30",
-    caught_by="SCHED-030",
-)
+@breaks("evicts all pods of lower priority even if the gang does not fit then", "GS-30", caught_by="SCHED-030")
 @around(preemption, "choose_victims")
 def _preempts_in_vain(
     original: Original, gang: Gang, gangs: Sequence[Gang], other_pods: Any, capacity: Capacity, budget: Budget
@@ -332,7 +302,7 @@ def _preempts_in_vain(
     return result or ([preemption.Eviction(p, n, gang.name) for p, n in lower], [])
 
 
-@breaks("preempts-equals", "evicts gangs and pods of equal priority", "GS-30", caught_by="SCHED-030")
+@breaks("evicts gangs and pods of equal priority", "GS-30", caught_by="SCHED-030")
 def _preempts_equals() -> None:
     original = preemption.choose_victims
 
@@ -349,7 +319,7 @@ def _preempts_equals() -> None:
     replace(Cycle, "__init__", init)
 
 
-@breaks("preempts-all", "evicts everything of lower priority, needed or not", "GS-32", caught_by="SCHED-032")
+@breaks("evicts everything of lower priority, needed or not", "GS-32", caught_by="SCHED-032")
 def _preempts_all() -> None:
     def everything(gang: Gang, wholes: list[Unit], *rest: Any) -> tuple[Unit, ...]:
         return tuple(wholes)
@@ -360,7 +330,7 @@ def _preempts_all() -> None:
     note_calls(preemption, "choose_victims")
 
 
-@breaks("preempts-higher-first", "evicts higher priorities before lower ones", "GS-32", caught_by="SCHED-032")
+@breaks("evicts higher priorities before lower ones", "GS-32", caught_by="SCHED-032")
 def _preempts_higher_first() -> None:
     fewest, halving = preemption._find_smallest_set, preemption._find_minimal_set
 
@@ -373,11 +343,6 @@ def _preempts_higher_first() -> None:
     note_calls(preemption, "choose_victims")
 
 
-@breaks(
-    "preempts-gangs-before-extras",
-    "evicts a whole gang where a pod above its minimum would suffice",
-    "GS-32",
-    caught_by="SCHED-032",
-)
+@breaks("evicts a whole gang where a pod above its minimum would suffice", "GS-32", caught_by="SCHED-032")
 def _preempts_gangs_before_extras() -> None:
     replace(preemption, "_extra_pods", lambda lower: [])

@@ -26,7 +26,7 @@ from reference_impl.scheduler.requests import Resources
 from reference_impl.scheduler.scheduler import GangScheduler
 
 
-@mutant("spec-of-gangs-written", "gang-scheduler", "notes in the spec of a PodGang that it was placed", "SCHED-069")
+@mutant("gang-scheduler", "notes in the spec of a PodGang that it was placed", "SCHED-069")
 @around(GangScheduler, "_write_status")
 async def _spec_of_gangs_written(original: Original, self: GangScheduler, key: tuple[str, str]) -> None:
     await original(self, key)
@@ -36,7 +36,7 @@ async def _spec_of_gangs_written(original: Original, self: GangScheduler, key: t
         await self._client.patch(models.PODGANGS, *key, body)
 
 
-@mutant("health-of-gangs-written", "gang-scheduler", "says of gangs that wait that they are unhealthy", "SCHED-070")
+@mutant("gang-scheduler", "says of gangs that wait that they are unhealthy", "SCHED-070")
 @around(gang_status, "status")
 def _health_of_gangs_written(
     original: Original, item: Any, gang: Gang, pods: Any, reason: str | None, now: str, **options: Any
@@ -47,7 +47,7 @@ def _health_of_gangs_written(
     return msgspec.structs.replace(result, conditions=conditions.with_condition(result.conditions, unhealthy))
 
 
-@mutant("pods-relabelled", "gang-scheduler", "moves the pods that it binds to a clique of its own", "SCHED-071")
+@mutant("gang-scheduler", "moves the pods that it binds to a clique of its own", "SCHED-071")
 @around(GangScheduler, "_bind")
 async def _pods_relabelled(original: Original, self: GangScheduler, pod: Pod, node: str) -> bool:
     bound = await original(self, pod, node)
@@ -56,7 +56,7 @@ async def _pods_relabelled(original: Original, self: GangScheduler, pod: Pod, no
     return bound
 
 
-@mutant("gates-removed", "gang-scheduler", "removes the gates of the pods of its gangs", "SCHED-072")
+@mutant("gang-scheduler", "removes the gates of the pods of its gangs", "SCHED-072")
 @around(GangScheduler, "_cycle")
 async def _gates_removed(original: Original, self: GangScheduler) -> None:
     for pod in list(self._pods):
@@ -66,7 +66,7 @@ async def _gates_removed(original: Original, self: GangScheduler) -> None:
     await original(self)
 
 
-@mutant("released-gangs-ended", "gang-scheduler", "evicts placed gangs whose minimums have become 0", "SCHED-073")
+@mutant("gang-scheduler", "evicts placed gangs whose minimums have become 0", "SCHED-073")
 @around(cycle, "plan")
 def _released_gangs_ended(
     original: Original, gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None
@@ -84,9 +84,7 @@ def _released_gangs_ended(
     return dataclasses.replace(result, evictions=[*result.evictions, *evictions])
 
 
-@mutant(
-    "torn-gangs-ended", "gang-scheduler", "evicts the pods that a running gang has left below its minimum", "SCHED-074"
-)
+@mutant("gang-scheduler", "evicts the pods that a running gang has left below its minimum", "SCHED-074")
 @around(cycle, "plan")
 def _torn_gangs_ended(
     original: Original, gangs: Iterable[Gang], capacity: Capacity, other_pods: OtherPods | None = None
@@ -104,12 +102,7 @@ def _torn_gangs_ended(
     return dataclasses.replace(result, evictions=[*result.evictions, *evictions])
 
 
-@mutant(
-    "replicas-bound-in-part",
-    "gang-scheduler",
-    "binds a gang as soon as half of its groups have their minimum",
-    "SCHED-077",
-)
+@mutant("gang-scheduler", "binds a gang as soon as half of its groups have their minimum", "SCHED-077")
 @around(cycle, "place_minimum")
 def _replicas_bound_in_part(original: Original, gang: Gang, capacity: Capacity, result: Plan, budget: Any) -> bool:
     if original(gang, capacity, result, budget):
@@ -122,7 +115,7 @@ def _replicas_bound_in_part(original: Original, gang: Gang, capacity: Capacity, 
     return True
 
 
-@mutant("terminating-pods-free", "gang-scheduler", "counts no capacity for terminating pods", "SCHED-076")
+@mutant("gang-scheduler", "counts no capacity for terminating pods", "SCHED-076")
 @around(snapshot, "used_resources")
 def _terminating_pods_free(
     original: Original, pods: Iterable[Pod], assumed_nodes: dict[str, str]

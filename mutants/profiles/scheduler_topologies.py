@@ -15,7 +15,7 @@ from reference_impl.plan import kai, topology_status
 Find = Callable[[str], KaiTopology | None]
 
 
-@mutant("drift-unreported", "operator", "reports every topology that exists as in sync", "TOPO-053")
+@mutant("operator", "reports every topology that exists as in sync", "TOPO-053")
 @around(topology_status, "_kai_status")
 def _drift_unreported(original: Original, binding: ClusterTopologyBinding, find: Find) -> SchedulerTopologyStatus:
     entry = original(binding, find)
@@ -23,7 +23,7 @@ def _drift_unreported(original: Original, binding: ClusterTopologyBinding, find:
     return msgspec.structs.replace(entry, in_sync=exists)
 
 
-@mutant("managed-topologies-unreported", "operator", "reports on topologies alone that others manage", "TOPO-052")
+@mutant("operator", "reports on topologies alone that others manage", "TOPO-052")
 @around(topology_status, "status")
 def _managed_topologies_unreported(
     original: Original, binding: ClusterTopologyBinding, find: Find, now: str

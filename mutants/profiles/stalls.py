@@ -18,7 +18,6 @@ def _requirement_ids(area: str, *numbers: int) -> tuple[str, ...]:
 
 
 @mutant(
-    "coherent-updates-stall",
     "operator",
     "begins no sub-step of a coherent update",
     "COHR-036",
@@ -33,7 +32,6 @@ def _coherent_updates_stall(
 
 
 @mutant(
-    "rolling-updates-stall",
     "operator",
     "replaces no pod and no replica of a group in an update",
     "UPD-007",
@@ -49,7 +47,6 @@ def _rolling_updates_stall() -> None:
 
 
 @mutant(
-    "start-up-stalls",
     "operator",
     "lets children wait for more pods than their parents have",
     "START-011",

@@ -13,15 +13,7 @@ from reference_impl.plan import startup
 from reference_impl.plan.layout import EntryGang
 
 
-@mutant(
-    "start-backwards",
-    "operator",
-    "starts cliques in the reverse order",
-    "START-002",
-    "START-003",
-    "START-015",
-    "INV-006",
-)
+@mutant("operator", "starts cliques in the reverse order", "START-002", "START-003", "START-015", "INV-006")
 @around(startup, "_predecessors")
 def _start_backwards(original: Original, pcs: Any, *rest: Any) -> list[str]:
     every = pcs.spec.template.cliques
@@ -31,32 +23,32 @@ def _start_backwards(original: Original, pcs: Any, *rest: Any) -> list[str]:
     return result
 
 
-@mutant("in-order-ignored", "operator", "treats InOrder as AnyOrder", "START-002", "START-003", "START-011", "INV-006")
+@mutant("operator", "treats InOrder as AnyOrder", "START-002", "START-003", "START-011", "INV-006")
 @around(startup, "_predecessors")
 def _in_order_ignored(original: Original, pcs: Any, *rest: Any) -> list[str]:
     return [] if pcs.spec.template.clique_startup_type == StartupType.IN_ORDER else original(pcs, *rest)
 
 
-@mutant("any-order-ordered", "operator", "applies startsAfter without the explicit startup order", "START-001")
+@mutant("operator", "applies startsAfter without the explicit startup order", "START-001")
 @around(startup, "_predecessors")
 def _any_order_ordered(original: Original, pcs: Any, template: Any, *rest: Any) -> list[str]:
     any_order = pcs.spec.template.clique_startup_type == StartupType.ANY_ORDER
     return template.spec.starts_after or [] if any_order else original(pcs, template, *rest)
 
 
-@mutant("count-missing", "operator", "passes no counts to the init container", "START-007", "START-011")
+@mutant("operator", "passes no counts to the init container", "START-007", "START-011")
 @around(startup, "container")
 def _count_missing(original: Original, waits: Any, image: str) -> dict[str, Any]:
     return {**original(waits, image), "args": [f"--podcliques={parent}" for parent in waits]}
 
 
-@mutant("arguments-backwards", "operator", "names the parents in reverse order", "START-007")
+@mutant("operator", "names the parents in reverse order", "START-007")
 def _arguments_backwards() -> None:
     original = startup.container
     replace(startup, "container", lambda waits, image: original(dict(reversed(waits.items())), image))
 
 
-@mutant("all-pods-awaited", "operator", "waits for all pods of a parent", "START-007", "START-016")
+@mutant("operator", "waits for all pods of a parent", "START-007", "START-016", name="all-pods-awaited")
 @around(startup, "awaited_cliques")
 def await_all_pods(original: Original, pcs: Any, *rest: Any) -> dict[str, int]:
     """Make pods wait for all pods of their parents."""
@@ -67,14 +59,14 @@ def await_all_pods(original: Original, pcs: Any, *rest: Any) -> dict[str, int]:
     }
 
 
-@mutant("first-pods-awaited", "operator", "waits for one pod of each parent", "START-017", "INV-026")
+@mutant("operator", "waits for one pod of each parent", "START-017", "INV-026", name="first-pods-awaited")
 def await_first_pods() -> None:
     """Make pods wait for one pod of each parent."""
     original = startup.awaited_cliques
     replace(startup, "awaited_cliques", lambda *arguments: dict.fromkeys(original(*arguments), 1))
 
 
-@mutant("count-by-suffix", "operator", "finds the count of a parent by a suffix of its name", "START-009")
+@mutant("operator", "finds the count of a parent by a suffix of its name", "START-009")
 @around(startup, "awaited_cliques")
 def _count_by_suffix(original: Original, pcs: Any, *rest: Any) -> dict[str, int]:
     return {
@@ -97,41 +89,34 @@ def _parents_in(replicas: Any) -> None:
     replace(startup, "_cliques_in_gang", in_gang)
 
 
-@mutant("own-replica-only", "operator", "waits for one replica of a group in the base gang", "START-002", "START-004")
+@mutant("operator", "waits for one replica of a group in the base gang", "START-002", "START-004")
 def _own_replica_only() -> None:
     _parents_in(lambda group: [0])
 
 
-@mutant("scaled-awaited", "operator", "waits for scaled replicas in the base gang, too", "START-004", "START-011")
+@mutant("operator", "waits for scaled replicas in the base gang, too", "START-004", "START-011")
 def _scaled_awaited() -> None:
     _parents_in(lambda group: range(group.replicas))
 
 
-@mutant(
-    "gangs-wait-for-gangs",
-    "operator",
-    "makes scaled gangs wait for the cliques of their base gang",
-    "START-003",
-    "START-005",
-    "START-012",
-)
+@mutant("operator", "makes scaled gangs wait for the cliques of their base gang", "START-003", "START-005", "START-012")
 @around(startup, "awaited_cliques")
 def _gangs_wait_for_gangs(original: Original, pcs: Any, template: Any, index: int, gang: EntryGang) -> dict[str, int]:
     return original(pcs, template, index, gang if gang.entry.anchor else startup.base_gang(pcs))
 
 
-@mutant("first-replica-awaited", "operator", "makes all replicas of a set wait for the first one", "START-012")
+@mutant("operator", "makes all replicas of a set wait for the first one", "START-012")
 def _first_replica_awaited() -> None:
     original = startup.awaited_cliques
     replace(startup, "awaited_cliques", lambda pcs, template, index, gang: original(pcs, template, 0, gang))
 
 
-@mutant("nobody-waits", "operator", "gives pods no init container", "START-006", "START-011", "INV-006")
+@mutant("operator", "gives pods no init container", "START-006", "START-011", "INV-006")
 def _nobody_waits() -> None:
     replace(startup, "with_init_container", lambda pod_spec, *_: pod_spec)
 
 
-@mutant("token-volume-missing", "operator", "mounts no token into the init container", "START-008")
+@mutant("operator", "mounts no token into the init container", "START-008")
 def _token_volume_missing() -> None:
     original, wait = startup.volumes, startup.container
 
@@ -143,7 +128,7 @@ def _token_volume_missing() -> None:
     replace(startup, "container", container)
 
 
-@mutant("gang-file-wrong", "operator", "passes the clique instead of the gang to the init container", "START-008")
+@mutant("operator", "passes the clique instead of the gang to the init container", "START-008")
 @around(startup, "volumes")
 def _gang_file_wrong(original: Original, pcs: str) -> list[dict[str, Any]]:
     result = original(pcs)
@@ -152,7 +137,7 @@ def _gang_file_wrong(original: Original, pcs: str) -> list[dict[str, Any]]:
     return result
 
 
-@mutant("created-in-order", "operator", "creates pods only once one pod of each parent is ready", "START-010")
+@mutant("operator", "creates pods only once one pod of each parent is ready", "START-010")
 @around(CliqueReconciler, "_sync_pods")
 async def _created_in_order(original: Original, self: CliqueReconciler, place: CliqueContext) -> None:
     clique = place.clique
@@ -161,7 +146,7 @@ async def _created_in_order(original: Original, self: CliqueReconciler, place: C
         await original(self, place)
 
 
-@mutant("children-restarted", "operator", "deletes the pods of a clique whose parent is lost", "START-013")
+@mutant("operator", "deletes the pods of a clique whose parent is lost", "START-013")
 def _children_restarted() -> None:
     original = CliqueReconciler.reconcile
     served_keys: set[Key] = set()
@@ -184,7 +169,7 @@ def _children_restarted() -> None:
     replace(CliqueReconciler, "reconcile", reconcile)
 
 
-@mutant("waits-once", "operator", "lets replacement pods start without waiting", "START-014")
+@mutant("operator", "lets replacement pods start without waiting", "START-014")
 def _waits_once() -> None:
     original, seen_uids = CliqueContext.awaited_cliques, set[str]()
 

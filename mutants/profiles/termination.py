@@ -17,29 +17,19 @@ from reference_impl.plan import children, conditions, ownership, statuses, termi
 from reference_impl.plan.children import CliqueOf
 
 
-@mutant(
-    "never-terminated",
-    "operator",
-    "never terminates a gang",
-    "TERM-001",
-    "TERM-008",
-    "TERM-011",
-    "TERM-013",
-    "TERM-025",
-    "TERM-026",
-)
+@mutant("operator", "never terminates a gang", "TERM-001", "TERM-008", "TERM-011", "TERM-013", "TERM-025", "TERM-026")
 def _never_terminated() -> None:
     replace(termination, "due_in_set", lambda *_: termination.DueTerminations())
     replace(termination, "due_in_group", lambda *_: termination.DueTerminations())
 
 
-@mutant("terminated-early", "operator", "terminates after half of the delay", "TERM-002", "TERM-016")
+@mutant("operator", "terminates after half of the delay", "TERM-002", "TERM-016")
 def _terminated_early() -> None:
     original = termination.delay
     replace(termination, "delay", lambda pcs: original(pcs) / 2)
 
 
-@mutant("breached-only", "operator", "terminates only the breached cliques of a set's replica", "TERM-001")
+@mutant("operator", "terminates only the breached cliques of a set's replica", "TERM-001")
 @around(Termination, "_delete_cliques")
 async def _breached_only(
     original: Original, self: Termination, candidates: Iterable[PodClique], last: Collection[str] = ()
@@ -47,7 +37,7 @@ async def _breached_only(
     await original(self, [clique for clique in candidates if clique.metadata.uid in last], last)
 
 
-@mutant("scaled-gangs-spared", "operator", "terminates the gang of a breached standalone clique alone", "TERM-027")
+@mutant("operator", "terminates the gang of a breached standalone clique alone", "TERM-027", name="scaled-gangs-spared")
 @around(Termination, "_terminate_replica")
 async def spare_scaled_gangs(
     original: Original, self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]
@@ -67,7 +57,7 @@ async def spare_scaled_gangs(
     await self._delete_cliques([clique for clique in cliques if clique.metadata.uid in causes])
 
 
-@mutant("all-replicas-terminated", "operator", "terminates all replicas of a set with one of them", "TERM-003")
+@mutant("operator", "terminates all replicas of a set with one of them", "TERM-003")
 @around(termination, "due_in_set")
 def _all_replicas_terminated(original: Original, pcs: PodCliqueSet, *rest: Any) -> termination.DueTerminations:
     due = original(pcs, *rest)
@@ -76,13 +66,13 @@ def _all_replicas_terminated(original: Original, pcs: PodCliqueSet, *rest: Any) 
     return due
 
 
-@mutant("groups-terminated", "operator", "deletes the scaling groups of terminated replicas", "TERM-003", "TERM-012")
+@mutant("operator", "deletes the scaling groups of terminated replicas", "TERM-003", "TERM-012")
 @instead_of(Termination, "_mark_terminating")
 async def _groups_terminated(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
     await self._writer.delete(self._cache.groups, group)
 
 
-@mutant("gangs-terminated", "operator", "deletes the gangs of a replica that it terminates", "TERM-022")
+@mutant("operator", "deletes the gangs of a replica that it terminates", "TERM-022", name="gangs-terminated")
 @around(Termination, "_terminate_replica")
 async def terminate_gangs(
     original: Original, self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]
@@ -94,7 +84,7 @@ async def terminate_gangs(
             await self._writer.delete(self._cache.gangs, gang)
 
 
-@mutant("unreported-is-recovered", "operator", "treats cliques without a status as recovered", "TERM-004")
+@mutant("operator", "treats cliques without a status as recovered", "TERM-004")
 def _unreported_is_recovered() -> None:
     original = termination.complete_replicas
 
@@ -110,13 +100,13 @@ def _unreported_is_recovered() -> None:
     replace(termination, "count_sound_replicas", sound)
 
 
-@mutant("never-flagged", "operator", "never reports that a group is being terminated", "TERM-004", "TERM-005")
+@mutant("operator", "never reports that a group is being terminated", "TERM-004", "TERM-005")
 @instead_of(Termination, "_mark_terminating")
 async def _never_flagged(self: Termination, group: PodCliqueScalingGroup, index: int) -> None:
     return
 
 
-@mutant("terminated-once", "operator", "terminates each replica of a set at most once", "TERM-006")
+@mutant("operator", "terminates each replica of a set at most once", "TERM-006")
 def _terminated_once() -> None:
     original = Termination._terminate_replica
     terminated: set[tuple[str, int]] = set()
@@ -129,12 +119,12 @@ def _terminated_once() -> None:
     replace(Termination, "_terminate_replica", replica)
 
 
-@mutant("flagged-for-good", "operator", "reports for ever that a group is being terminated", "TERM-005")
+@mutant("operator", "reports for ever that a group is being terminated", "TERM-005")
 def _flagged_for_good() -> None:
     replace_data(statuses, "TERMINATING", "Nothing", read_by=(statuses, "group_status"))
 
 
-@mutant("terminated-stays-gone", "operator", "does not recreate the members of a terminated group", "TERM-007")
+@mutant("operator", "does not recreate the members of a terminated group", "TERM-007")
 @around(children, "member_cliques")
 def _terminated_stays_gone(
     original: Original, pcs: Any, group: PodCliqueScalingGroup, *rest: Any, **options: Any
@@ -143,12 +133,12 @@ def _terminated_stays_gone(
         yield from original(pcs, group, *rest, **options)
 
 
-@mutant("groups-never-act", "operator", "never terminates single replicas of a scaling group", "TERM-008")
+@mutant("operator", "never terminates single replicas of a scaling group", "TERM-008")
 def _groups_never_act() -> None:
     replace(termination, "due_in_group", lambda *_: termination.DueTerminations())
 
 
-@mutant("replica-takes-all", "operator", "terminates a whole group because of one replica", "TERM-008")
+@mutant("operator", "terminates a whole group because of one replica", "TERM-008")
 @around(termination, "due_in_group")
 def _replica_takes_all(
     original: Original, pcs: Any, group: PodCliqueScalingGroup, *rest: Any
@@ -159,7 +149,7 @@ def _replica_takes_all(
     return due
 
 
-@mutant("any-loss-counts", "operator", "terminates a clique that has fewer pods than replicas", "TERM-009")
+@mutant("operator", "terminates a clique that has fewer pods than replicas", "TERM-009")
 @around(termination, "clique_breached_since")
 def _any_loss_counts(original: Original, clique: PodClique) -> float | None:
     reported = clique.status.conditions if clique.status else None
@@ -169,12 +159,12 @@ def _any_loss_counts(original: Original, clique: PodClique) -> float | None:
     return original(clique)
 
 
-@mutant("never-run-terminated", "operator", "terminates replicas that never ran", "TERM-010", "TERM-021")
+@mutant("operator", "terminates replicas that never ran", "TERM-010", "TERM-021")
 def _never_run_terminated() -> None:
     replace(termination, "_has_changed", lambda *_: True)
 
 
-@mutant("both-levels", "operator", "counts sound replicas of a group differently than its condition", "TERM-023")
+@mutant("operator", "counts sound replicas of a group differently than its condition", "TERM-023", name="both-levels")
 @instead_of(termination, "count_sound_replicas")
 def act_on_both_levels(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
     """Terminate single replicas of a scaling group even when the group itself is breached."""
@@ -183,17 +173,17 @@ def act_on_both_levels(group: PodCliqueScalingGroup, clique: CliqueOf) -> int:
     return group.spec.replicas - len(lost)
 
 
-@mutant("crash-is-no-loss", "operator", "never terminates because of crashing pods", "TERM-013")
+@mutant("operator", "never terminates because of crashing pods", "TERM-013")
 def _crash_is_no_loss() -> None:
     replace(termination, "_is_failing", lambda pod: False)
 
 
-@mutant("silent-nodes-trusted", "operator", "treats pods of silent nodes as ready", "TERM-014", "NODE-003")
+@mutant("operator", "treats pods of silent nodes as ready", "TERM-014", "NODE-003")
 def _silent_nodes_trusted() -> None:
     replace(termination, "_is_lost", lambda pod: False)
 
 
-@mutant("starting-pods-lost", "operator", "treats starting pods as lost", "TERM-024")
+@mutant("operator", "treats starting pods as lost", "TERM-024")
 def _starting_pods_lost() -> None:
     replace(termination, "_is_lost", lambda pod: not pod.ready)
 
@@ -213,7 +203,7 @@ def _transition(moves: Callable[[Condition, Condition], bool]) -> None:
     replace(conditions, "with_condition", put)
 
 
-@mutant("first-loss-counts", "operator", "counts the delay from the first breach, despite recoveries", "TERM-016")
+@mutant("operator", "counts the delay from the first breach, despite recoveries", "TERM-016")
 def _first_loss_counts() -> None:
     breaches: set[str] = set()
 
@@ -226,12 +216,12 @@ def _first_loss_counts() -> None:
     _transition(moves)
 
 
-@mutant("last-loss-counts", "operator", "restarts the countdown when a breach gets worse", "TERM-017")
+@mutant("operator", "restarts the countdown when a breach gets worse", "TERM-017")
 def _last_loss_counts() -> None:
     _transition(lambda stored, new: (stored.status, stored.message) != (new.status, new.message))
 
 
-@mutant("countdown-forgotten", "operator", "counts the delay from its own start", "TERM-019")
+@mutant("operator", "counts the delay from its own start", "TERM-019")
 def _countdown_forgotten() -> None:
     original, started_at = termination.clique_breached_since, time.time()
 
@@ -242,15 +232,13 @@ def _countdown_forgotten() -> None:
     replace(termination, "clique_breached_since", cause_of_clique)
 
 
-@mutant("delay-as-it-was", "operator", "uses the initial delay of a set for ever", "TERM-018")
+@mutant("operator", "uses the initial delay of a set for ever", "TERM-018")
 def _delay_as_it_was() -> None:
     original, first = termination.delay, dict[str, float]()
     replace(termination, "delay", lambda pcs: first.setdefault(pcs.metadata.uid, original(pcs)))
 
 
-@mutant(
-    "early-loss-ignored", "operator", "treats replicas that are lost in their first 6 seconds as never run", "TERM-020"
-)
+@mutant("operator", "treats replicas that are lost in their first 6 seconds as never run", "TERM-020")
 @instead_of(termination, "_has_changed")
 def _early_loss_ignored(created: str | None, condition: Condition) -> bool:
     created_at, changed_at = timestamps.seconds(created), timestamps.seconds(condition.last_transition_time)

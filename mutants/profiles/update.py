@@ -34,12 +34,12 @@ from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.update_group_replicas import Replica
 
 
-@mutant("all-pods-at-once", "operator", "deletes all old pods of a clique at once", "UPD-002")
+@mutant("operator", "deletes all old pods of a clique at once", "UPD-002")
 def _all_pods_at_once() -> None:
     replace(update_clique_pods, "unready_pods", lambda old: list(old))
 
 
-@mutant("clique-ends-early", "operator", "ends the update of a clique with its last old pod", "UPD-046", "UPD-055")
+@mutant("operator", "ends the update of a clique with its last old pod", "UPD-046", "UPD-055")
 @around(update_clique_pods, "_next_step")
 def _clique_ends_early(
     original: Original,
@@ -58,24 +58,24 @@ def _clique_ends_early(
     return step
 
 
-@mutant("youngest-pod-first", "operator", "replaces the youngest Ready pod first", "UPD-012")
+@mutant("operator", "replaces the youngest Ready pod first", "UPD-012")
 @instead_of(update_clique_pods, "oldest_pod")
 def _youngest_pod_first(ready: list[Pod]) -> Pod | None:
     return max(ready, key=lambda pod: pod.metadata.creation_timestamp or "", default=None)
 
 
-@mutant("last-replica-first", "operator", "updates the replicas of a set from the last to the first", "UPD-053")
+@mutant("operator", "updates the replicas of a set from the last to the first", "UPD-053")
 def _last_replica_first() -> None:
     replace(update_set_replicas, "turn_key", lambda cliques, index: (True, True, True, -index))
 
 
-@mutant("replicas-side-by-side", "operator", "updates all replicas of a set in parallel", "UPD-001")
+@mutant("operator", "updates all replicas of a set in parallel", "UPD-001", name="replicas-side-by-side")
 def update_replicas_side_by_side() -> None:
     """Update all replicas of a set as soon as one of them is being updated."""
     replace(update_progress, "has_turn", lambda pcs, item: update_progress.current_replica(pcs) is not None)
 
 
-@mutant("all-cliques-rolled", "operator", "updates all cliques because of a change of one", "UPD-003")
+@mutant("operator", "updates all cliques because of a change of one", "UPD-003")
 @instead_of(revisions, "template_revision")
 def _all_cliques_rolled(pcs: PodCliqueSet, template: CliqueTemplate, policy: Policy = STANDARD) -> revisions.Revision:
     template_hash = hashes.template_hashes(template, pcs.spec.template.priority_class_name, policy).written
@@ -83,20 +83,20 @@ def _all_cliques_rolled(pcs: PodCliqueSet, template: CliqueTemplate, policy: Pol
     return revisions.Revision(hash, frozenset({hash}))
 
 
-@mutant("members-rolled-alone", "operator", "replaces only the changed cliques of a replica", "UPD-004", "UPD-005")
+@mutant("operator", "replaces only the changed cliques of a replica", "UPD-004", "UPD-005")
 def _members_rolled_alone() -> None:
     original = update_group_replicas.deletion_waves
     replace(update_group_replicas, "deletion_waves", lambda doomed: original(doomed)[1:])
 
 
-@mutant("group-replicas-at-once", "operator", "recreates all old replicas of a group at once", "UPD-004")
+@mutant("operator", "recreates all old replicas of a group at once", "UPD-004")
 def _group_replicas_at_once() -> None:
     replace(
         update_group_replicas, "unavailable_replicas", lambda replicas: [replica for replica in replicas if replica.old]
     )
 
 
-@mutant("last-group-replica-first", "operator", "updates a group from its last replica to its first", "UPD-053")
+@mutant("operator", "updates a group from its last replica to its first", "UPD-053")
 @instead_of(update_group_replicas, "lowest_replica")
 def _last_group_replica_first(ready: list[Replica]) -> Replica | None:
     return max(ready, key=lambda replica: replica.index, default=None)
@@ -119,12 +119,12 @@ def stepped(change: Any) -> None:
     replace(update_set_replicas, "advanced_progress", advanced)
 
 
-@mutant("update-never-ends", "operator", "never reports the end of a set's update", "UPD-007")
+@mutant("operator", "never reports the end of a set's update", "UPD-007")
 def _update_never_ends() -> None:
     stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_ended_at=None))
 
 
-@mutant("turn-never-over", "operator", "leaves the last replica in the progress of a finished update", "UPD-007")
+@mutant("operator", "leaves the last replica in the progress of a finished update", "UPD-007")
 def _turn_never_over() -> None:
     def change(pcs: PodCliqueSet, before: SetUpdateProgress, after: SetUpdateProgress, now: str) -> SetUpdateProgress:
         turn = after.currently_updating or before.currently_updating
@@ -133,12 +133,12 @@ def _turn_never_over() -> None:
     stepped(change)
 
 
-@mutant("start-time-rewritten", "operator", "rewrites the start time of the update with each step", "UPD-006")
+@mutant("operator", "rewrites the start time of the update with each step", "UPD-006")
 def _start_time_rewritten() -> None:
     stepped(lambda pcs, before, after, now: msgspec.structs.replace(after, update_started_at=now))
 
 
-@mutant("members-counted", "operator", "counts the cliques of groups in the update counters", "UPD-054")
+@mutant("operator", "counts the cliques of groups in the update counters", "UPD-054")
 @around(update_set_replicas, "with_counts")
 def _members_counted(
     original: Original, pcs: PodCliqueSet, progress: Any, generation: str, cliques: update_set_replicas.ObservedSet
@@ -148,7 +148,7 @@ def _members_counted(
     return msgspec.structs.replace(result, total_pod_cliques_count=result.total_pod_cliques_count + members)
 
 
-@mutant("selection-kept", "operator", "leaves the last selected pod in the progress of a finished update", "UPD-056")
+@mutant("operator", "leaves the last selected pod in the progress of a finished update", "UPD-056")
 @around(update_clique_pods, "step")
 def _selection_kept(
     original: Original, pcs: Any, clique: Any, members: list[Pod], *rest: Any
@@ -161,13 +161,13 @@ def _selection_kept(
     return result
 
 
-@mutant("breach-reported-in-updates", "operator", "reports no breach, instead of Unknown, during updates", "UPD-011")
+@mutant("operator", "reports no breach, instead of Unknown, during updates", "UPD-011")
 def _breach_reported_in_updates() -> None:
     original = termination.breached_condition
     replace(statuses, "_updating_condition", lambda now: original(1, 1, 1, now))
 
 
-@mutant("breach-stays-unknown", "operator", "does not say after updates whether there is a breach", "UPD-057")
+@mutant("operator", "does not say after updates whether there is a breach", "UPD-057")
 @around(statuses, "clique_status")
 def _breach_stays_unknown(
     original: Original, clique: PodClique, members: list[Pod], pcs: PodCliqueSet | None, now: str, *rest: Any
@@ -178,7 +178,7 @@ def _breach_stays_unknown(
     return status
 
 
-@mutant("restart-rolls-again", "operator", "treats pods that are older than its process as outdated", "UPD-013")
+@mutant("operator", "treats pods that are older than its process as outdated", "UPD-013")
 def _restart_rolls_again() -> None:
     original, start = update_clique_pods.is_outdated, time.time()
 
@@ -189,7 +189,7 @@ def _restart_rolls_again() -> None:
     replace(update_clique_pods, "is_outdated", outdated)
 
 
-@mutant("selection-misnamed", "operator", "reports another pod than the selected one", "UPD-010")
+@mutant("operator", "reports another pod than the selected one", "UPD-010")
 def _selection_misnamed() -> None:
     original = update_clique_pods.step
     selections: dict[str, PodSelection] = {}
@@ -215,7 +215,7 @@ def _selection_misnamed() -> None:
     replace(update_clique_pods, "step", step)
 
 
-@mutant("group-counts-replicas", "operator", "counts replicas of a group instead of its cliques", "UPD-008")
+@mutant("operator", "counts replicas of a group instead of its cliques", "UPD-008")
 @around(statuses, "group_status")
 def _group_counts_replicas(original: Original, group: Any, *rest: Any) -> Any:
     status = original(group, *rest)

@@ -30,37 +30,37 @@ from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 # -- pods --------------------------------------------------------------------------------------------------------------
 
 
-@mutant("labels-are-no-change", "operator", "ignores the labels of a template", "UPD-058")
+@mutant("operator", "ignores the labels of a template", "UPD-058")
 @around(hashes, "_template")
 def _labels_are_no_change(original: Original, template: CliqueTemplate, priority_class: str | None) -> Template:
     return original(msgspec.structs.replace(template, labels=None), priority_class)
 
 
-@mutant("delay-is-a-change", "operator", "treats another terminationDelay as a change of the template", "UPD-037")
+@mutant("operator", "treats another terminationDelay as a change of the template", "UPD-037")
 @around(hashes, "generation_hashes")
 def _delay_is_a_change(original: Original, pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
     return CurrentHashes(salted(original(pcs, policy).written, str(pcs.spec.template.termination_delay)), dict)
 
 
-@mutant("on-delete-deletes", "operator", "updates as with RollingRecreate, whatever the strategy", "UPD-038")
+@mutant("operator", "updates as with RollingRecreate, whatever the strategy", "UPD-038")
 def _on_delete_deletes() -> None:
     replace(update_progress, "is_on_delete", lambda pcs: False)
 
 
-@mutant("first-replica-renewed", "operator", "writes a new template only to cliques of the first replica", "UPD-039")
+@mutant("operator", "writes a new template only to cliques of the first replica", "UPD-039")
 @around(template_drift, "is_outdated")
 def _first_replica_renewed(original: Original, clique: PodClique, current: revisions.Revision) -> bool:
     return clique.metadata.label(labels.REPLICA_INDEX) == "0" and original(clique, current)
 
 
-@mutant("updated-all-or-none", "operator", "counts pods as updated only once all of a clique are", "UPD-041")
+@mutant("operator", "counts pods as updated only once all of a clique are", "UPD-041")
 @around(statuses, "clique_status")
 def _updated_all_or_none(original: Original, clique: PodClique, members: list[Pod], *rest: Any) -> Any:
     status = original(clique, members, *rest)
     return status if status.updated_replicas == status.replicas else msgspec.structs.replace(status, updated_replicas=0)
 
 
-@mutant("updated-with-the-end", "operator", "counts a clique as updated once OnDelete has ended its update", "UPD-059")
+@mutant("operator", "counts a clique as updated once OnDelete has ended its update", "UPD-059")
 @around(statuses, "clique_status")
 def _updated_with_the_end(original: Original, clique: PodClique, members: list[Pod], *rest: Any) -> Any:
     status = original(clique, members, *rest)
@@ -71,7 +71,7 @@ def _updated_with_the_end(original: Original, clique: PodClique, members: list[P
     return status
 
 
-@mutant("switch-rolls", "operator", "treats another strategy as a change of the template", "UPD-037", "UPD-062")
+@mutant("operator", "treats another strategy as a change of the template", "UPD-037", "UPD-062")
 def _switch_rolls() -> None:
     original = revisions.set_revision
     replace(
@@ -83,7 +83,7 @@ def _switch_rolls() -> None:
     )
 
 
-@mutant("outdated-pods-spared", "operator", "replaces outdated pods only where the last change is theirs", "UPD-042")
+@mutant("operator", "replaces outdated pods only where the last change is theirs", "UPD-042")
 def _outdated_pods_spared() -> None:
     original, outdated = update_clique_pods.step, update_clique_pods.is_outdated
     ended_updates: set[tuple[str, str]] = set()
@@ -100,7 +100,7 @@ def _outdated_pods_spared() -> None:
     replace(update_clique_pods, "is_outdated", lambda pod, current: not spared[0] and outdated(pod, current))
 
 
-@mutant("members-stay-behind", "operator", "keeps cliques of groups at the generation of OnDelete", "UPD-043")
+@mutant("operator", "keeps cliques of groups at the generation of OnDelete", "UPD-043")
 @around(statuses, "clique_status")
 def _members_stay_behind(original: Original, clique: PodClique, members: list[Pod], *rest: Any) -> Any:
     status = original(clique, members, *rest)

@@ -49,18 +49,18 @@ so without a limit the updates would never end and would keep the machine busy."
 # -- pods --------------------------------------------------------------------------------------------------------------
 
 
-@mutant("unready-pods-wait", "operator", "replaces pods that are not Ready one by one", "UPD-014", "UPD-021")
+@mutant("operator", "replaces pods that are not Ready one by one", "UPD-014", "UPD-021")
 def _unready_pods_wait() -> None:
     replace(update_clique_pods, "unready_pods", lambda old: [])
 
 
-@mutant("once-failed-is-unready", "operator", "treats Ready pods that failed before as not Ready", "UPD-015")
+@mutant("operator", "treats Ready pods that failed before as not Ready", "UPD-015")
 @instead_of(update_clique_pods, "unready_pods")
 def _once_failed_is_unready(old: list[Pod]) -> list[Pod]:
     return [p for p in old if not p.ready or any(c.failed for c in p.status.container_statuses or ())]
 
 
-@mutant("successors-counted", "operator", "counts any new Ready pod as the successor", "UPD-016")
+@mutant("operator", "counts any new Ready pod as the successor", "UPD-016")
 @instead_of(update_clique_pods, "is_replaced")
 def _successors_counted(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
     target = clique.metadata.label(labels.TEMPLATE_HASH)
@@ -69,18 +69,18 @@ def _successors_counted(clique: PodClique, selection: PodSelection, members: lis
     return deleted and sum(pod.ready for pod in new) > len(selection.completed or ())
 
 
-@mutant("scaled-away-awaited", "operator", "waits for the successor of a pod that was scaled away", "UPD-019")
+@mutant("operator", "waits for the successor of a pod that was scaled away", "UPD-019")
 @instead_of(update_clique_pods, "is_replaced")
 def _scaled_away_awaited(clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
     return any(pod.ready and update_clique_pods.is_successor(pod, selection) for pod in members if pod.active)
 
 
-@mutant("minimum-not-awaited", "operator", "replaces Ready pods although too few are Ready", "UPD-017")
+@mutant("operator", "replaces Ready pods although too few are Ready", "UPD-017")
 def _minimum_not_awaited() -> None:
     replace(update_progress, "minimum", lambda clique: 0)
 
 
-@mutant("unplaced-not-awaited", "operator", "does not wait for successors that fit on no node", "UPD-018")
+@mutant("operator", "does not wait for successors that fit on no node", "UPD-018")
 @around(update_clique_pods, "is_replaced")
 def _unplaced_not_awaited(original: Original, clique: PodClique, selection: PodSelection, members: list[Pod]) -> bool:
     placed = [pod for pod in members if pod.scheduled or not update_clique_pods.is_successor(pod, selection)]
@@ -100,12 +100,12 @@ class _First:
         return self._states.setdefault(item.metadata.uid, copy.deepcopy(item))
 
 
-@mutant("added-pods-old", "operator", "creates additional pods of a clique from its first template", "UPD-020")
+@mutant("operator", "creates additional pods of a clique from its first template", "UPD-020")
 def _added_pods_old() -> None:
     _built_from_first(lambda first, index: index >= first.spec.replicas)
 
 
-@mutant("old-template-comes-back", "operator", "creates all pods of a clique from its first template", "UPD-040")
+@mutant("operator", "creates all pods of a clique from its first template", "UPD-040")
 def _old_template_comes_back() -> None:
     _built_from_first(lambda first, index: True)
 
@@ -131,7 +131,7 @@ def _built_from_first(is_old: Any) -> None:
     replace(pods.PodBuilder, "pod", pod)
 
 
-@mutant("pods-at-once-after-change", "operator", "replaces all pods at once if a change restarts an update", "UPD-022")
+@mutant("operator", "replaces all pods at once if a change restarts an update", "UPD-022")
 def _pods_at_once_after_change() -> None:
     original, forced = update_clique_pods.step, update_clique_pods.unready_pods
     restarted, stepping = set[str](), [""]
@@ -150,7 +150,6 @@ def _pods_at_once_after_change() -> None:
 
 
 @mutant(
-    "pods-at-once-and-awaited",
     "operator",
     "replaces all pods at once if a change restarts an update, and waits for successors of pods that were scaled away",
     "UPD-019",
@@ -161,7 +160,7 @@ def _pods_at_once_and_awaited() -> None:
     _scaled_away_awaited()
 
 
-@mutant("second-change-forgotten", "operator", "writes a new template to a clique only once", "UPD-023")
+@mutant("operator", "writes a new template to a clique only once", "UPD-023")
 def _second_change_forgotten() -> None:
     original, first = template_drift.is_outdated, _First()
 
@@ -172,7 +171,7 @@ def _second_change_forgotten() -> None:
     replace(template_drift, "is_outdated", outdated)
 
 
-@mutant("all-since-change", "operator", "replaces all pods that are older than the change", "UPD-024")
+@mutant("operator", "replaces all pods that are older than the change", "UPD-024")
 def _all_since_change() -> None:
     original, outdated, started_at = update_clique_pods.step, update_clique_pods.is_outdated, [""]
 
@@ -193,12 +192,12 @@ def _all_since_change() -> None:
 # -- replicas of groups ------------------------------------------------------------------------------------------------
 
 
-@mutant("unavailable-replicas-wait", "operator", "never updates replicas of groups that are not available", "UPD-025")
+@mutant("operator", "never updates replicas of groups that are not available", "UPD-025")
 def _unavailable_replicas_wait() -> None:
     replace(update_group_replicas, "unavailable_replicas", lambda replicas: [])
 
 
-@mutant("added-replicas-old", "operator", "creates additional replicas from the first template", "UPD-026", "UPD-031")
+@mutant("operator", "creates additional replicas from the first template", "UPD-026", "UPD-031")
 def _added_replicas_old() -> None:
     members, make_standalone, sets, groups = children.member_cliques, children.standalone_clique, _First(), _First()
     planned = Counter[str]()
@@ -224,13 +223,13 @@ def _added_replicas_old() -> None:
     replace(children, "standalone_clique", standalone_clique)
 
 
-@mutant("group-scale-in-stalls", "operator", "waits for a replica of a group that was scaled away", "UPD-027")
+@mutant("operator", "waits for a replica of a group that was scaled away", "UPD-027")
 @instead_of(update_group_replicas, "is_selection_complete")
 def _group_scale_in_stalls(selection: ReplicaSelection, replicas: list[Replica]) -> bool:
     return selection.current < len(replicas) and replicas[selection.current].updated
 
 
-@mutant("replicas-at-once-after-change", "operator", "recreates all replicas of a restarted update at once", "UPD-028")
+@mutant("operator", "recreates all replicas of a restarted update at once", "UPD-028")
 def _replicas_at_once_after_change() -> None:
     original, forced = update_group_replicas.step, update_group_replicas.unavailable_replicas
     restarted, stepping = set[str](), [""]
@@ -254,17 +253,17 @@ def _replicas_at_once_after_change() -> None:
 # -- replicas of sets --------------------------------------------------------------------------------------------------
 
 
-@mutant("unplaced-replica-last", "operator", "updates replicas without bound pods in the usual order", "UPD-029")
+@mutant("operator", "updates replicas without bound pods in the usual order", "UPD-029")
 def _unplaced_replica_last() -> None:
     replace(update_set_replicas, "has_bound_pods", lambda cliques, index: True)
 
 
-@mutant("breached-replica-last", "operator", "updates breached replicas in the usual order", "UPD-030")
+@mutant("operator", "updates breached replicas in the usual order", "UPD-030")
 def _breached_replica_last() -> None:
     replace(update_set_replicas, "is_breached", lambda cliques, index: False)
 
 
-@mutant("turn-of-removed-replica", "operator", "waits for a replica of a set that was scaled away", "UPD-032")
+@mutant("operator", "waits for a replica of a set that was scaled away", "UPD-032")
 @around(update_set_replicas, "advanced_progress")
 def _turn_of_removed_replica(
     original: Original,
@@ -279,17 +278,12 @@ def _turn_of_removed_replica(
     return progress if stuck else original(pcs, progress, generation, cliques, now)
 
 
-@mutant(
-    "other-replica-first",
-    "operator",
-    "starts the next update with the first replica, whichever was interrupted",
-    "UPD-033",
-)
+@mutant("operator", "starts the next update with the first replica, whichever was interrupted", "UPD-033")
 def _other_replica_first() -> None:
     replace(update_set_replicas, "has_unfinished_update", lambda cliques, index: False)
 
 
-@mutant("terminated-is-updated", "operator", "counts a terminated replica as updated", "UPD-034")
+@mutant("operator", "counts a terminated replica as updated", "UPD-034")
 def _terminated_is_updated() -> None:
     terminate, done, terminated = Termination._terminate_replica, update_set_replicas.is_updated, set[tuple[str, int]]()
 
@@ -304,7 +298,7 @@ def _terminated_is_updated() -> None:
     replace(update_set_replicas, "is_updated", finished)
 
 
-@mutant("switch-freezes", "operator", "never ends an update that OnDelete has stopped", "UPD-035", "COHR-111")
+@mutant("operator", "never ends an update that OnDelete has stopped", "UPD-035", "COHR-111")
 def _switch_freezes() -> None:
     stepped(lambda pcs, before, after, now: before if update_progress.is_on_delete(pcs) else after)
     replace(update_clique_pods, "_ended_on_delete", lambda pcs, progress, now: progress)
@@ -313,7 +307,7 @@ def _switch_freezes() -> None:
 # -- sets that go in their update --------------------------------------------------------------------------------------
 
 
-@mutant("update-holds-set", "operator", "does not let a set be deleted during its update", "UPD-044")
+@mutant("operator", "does not let a set be deleted during its update", "UPD-044")
 @around(Writer, "remove_finalizer")
 async def _update_holds_set(
     original: Original, self: Writer, informer: Informer[Any], item: Any, finalizer: str
@@ -322,12 +316,7 @@ async def _update_holds_set(
         await original(self, informer, item, finalizer)
 
 
-@mutant(
-    "generation-remembered",
-    "operator",
-    "treats the template of a new set as a change of an earlier set of its name",
-    "UPD-045",
-)
+@mutant("operator", "treats the template of a new set as a change of an earlier set of its name", "UPD-045")
 def _generation_remembered() -> None:
     original, generations = update_progress.generation, dict[str, str]()
 
@@ -349,7 +338,7 @@ async def left_to_collector(
     await self.remove_finalizer(informer, item, finalizer)
 
 
-@mutant("pods-left-to-collector", "operator", "leaves pods of deleted cliques to the garbage collector", "INV-024")
+@mutant("operator", "leaves pods of deleted cliques to the garbage collector", "INV-024")
 def _pods_left_to_collector() -> None:
     replace(Writer, "release", left_to_collector)
     replace(Adoption, "_adopt", adopt_nothing)

@@ -36,51 +36,34 @@ def _recognize_only(*names: str) -> None:
     replace(configuration.Hashes, "policy", property(policy))
 
 
-@mutant(
-    "upgrade-no-window",
-    "operator",
-    "recognizes only its own hashes",
-    *("UPG-001", "UPG-005", "UPG-006", "UPG-009", "UPG-016"),
-)
-def _no_window() -> None:
+@mutant("operator", "recognizes only its own hashes", *("UPG-001", "UPG-005", "UPG-006", "UPG-009", "UPG-016"))
+def _upgrade_no_window() -> None:
     _recognize_only()
 
 
-@mutant("upgrade-oldest-only", "operator", "recognizes only legacy hashes of libraries 0.34", "UPG-005", "UPG-016")
-def _oldest_only() -> None:
+@mutant("operator", "recognizes only legacy hashes of libraries 0.34", "UPG-005", "UPG-016")
+def _upgrade_oldest_only() -> None:
     _recognize_only("legacy-0.34")
 
 
-@mutant(
-    "upgrade-own-libraries-only",
-    "operator",
-    "recognizes only legacy hashes of the newest libraries",
-    "UPG-001",
-    "UPG-016",
-)
-def _own_libraries_only() -> None:
+@mutant("operator", "recognizes only legacy hashes of the newest libraries", "UPG-001", "UPG-016")
+def _upgrade_own_libraries_only() -> None:
     _recognize_only("legacy-0.36")
 
 
-@mutant(
-    "upgrade-canonical-only",
-    "operator",
-    "recognizes canonical hashes of all libraries but no legacy ones",
-    "UPG-001",
-    "UPG-006",
-)
-def _canonical_only() -> None:
+@mutant("operator", "recognizes canonical hashes of all libraries but no legacy ones", "UPG-001", "UPG-006")
+def _upgrade_canonical_only() -> None:
     _recognize_only(*(name for name in SCHEMES if name.startswith("canonical")))
 
 
-@mutant("upgrade-adopts-all", "operator", "overwrites every stored hash with its own", "UPG-007", "UPG-008")
+@mutant("operator", "overwrites every stored hash with its own", "UPG-007", "UPG-008")
 @instead_of(CurrentHashes, "foreign_scheme")
-def _adopts_all(self: CurrentHashes, stored: str | None) -> Scheme | None:
+def _upgrade_adopts_all(self: CurrentHashes, stored: str | None) -> Scheme | None:
     return None if not stored or stored == self.written else SCHEMES["legacy-0.34"]
 
 
-@mutant("upgrade-starts-update", "operator", "recognizes legacy hashes of a set but updates it all the same", "UPG-002")
-def _starts_update() -> None:
+@mutant("operator", "recognizes legacy hashes of a set but updates it all the same", "UPG-002")
+def _upgrade_starts_update() -> None:
     original, original_progress, recognized = HashMigration.migrate, update_set_replicas.progress, set[str]()
 
     async def migrate(self: HashMigration, pcs: PodCliqueSet) -> PodCliqueSet:
@@ -110,21 +93,19 @@ def _skip_labels_of(kind: str) -> None:
     replace(HashMigration, "_label_writes", label)
 
 
-@mutant("upgrade-pods-left", "operator", "does not migrate the labels of pods", "UPG-002", "UPG-006")
-def _pods_left() -> None:
+@mutant("operator", "does not migrate the labels of pods", "UPG-002", "UPG-006")
+def _upgrade_pods_left() -> None:
     _skip_labels_of("Pod")
 
 
-@mutant("upgrade-cliques-left", "operator", "does not migrate the labels of cliques", "UPG-002", "UPG-006")
-def _cliques_left() -> None:
+@mutant("operator", "does not migrate the labels of cliques", "UPG-002", "UPG-006")
+def _upgrade_cliques_left() -> None:
     _skip_labels_of("PodClique")
 
 
-@mutant(
-    "upgrade-members-left", "operator", "migrates standalone cliques but no members of groups", "UPG-002", "UPG-006"
-)
+@mutant("operator", "migrates standalone cliques but no members of groups", "UPG-002", "UPG-006")
 @around(HashMigration, "_clique_writes")
-def _members_left(
+def _upgrade_members_left(
     original: Original, self: HashMigration, window: Window, pcs: PodCliqueSet, clique: PodClique
 ) -> Iterator[Write]:
     controller = clique.metadata.controller
@@ -132,8 +113,8 @@ def _members_left(
         yield from original(self, window, pcs, clique)
 
 
-@mutant("upgrade-groups-left", "operator", "does not migrate the statuses of scaling groups", "UPG-002", "UPG-006")
-def _groups_left() -> None:
+@mutant("operator", "does not migrate the statuses of scaling groups", "UPG-002", "UPG-006")
+def _upgrade_groups_left() -> None:
     def of_group(self: HashMigration, window: Window, group: PodCliqueScalingGroup) -> Iterator[Write]:
         yield from ()
 
@@ -152,8 +133,8 @@ def _groups_left() -> None:
     replace(statuses, "group_status", group_status)
 
 
-@mutant("upgrade-set-left", "operator", "accepts the legacy hash of a set without migrating it", "UPG-002", "UPG-006")
-def _set_left() -> None:
+@mutant("operator", "accepts the legacy hash of a set without migrating it", "UPG-002", "UPG-006")
+def _upgrade_set_left() -> None:
     replace(migration, "set_status", lambda window, status: status)
     original = revisions.set_revision
 
@@ -165,15 +146,15 @@ def _set_left() -> None:
     replace(revisions, "set_revision", of_set)
 
 
-@mutant("upgrade-forgets-the-update", "operator", "migrates the status of a set without its update", "UPG-017")
+@mutant("operator", "migrates the status of a set without its update", "UPG-017")
 @around(migration, "set_status")
-def _forgets_the_update(original: Original, window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:
+def _upgrade_forgets_the_update(original: Original, window: Window, status: PodCliqueSetStatus) -> PodCliqueSetStatus:
     return msgspec.structs.replace(original(window, status), update_progress=None)
 
 
-@mutant("upgrade-recreates-pods", "operator", "deletes pods with legacy hashes instead of migrating them", "UPG-001")
+@mutant("operator", "deletes pods with legacy hashes instead of migrating them", "UPG-001")
 @around(HashMigration, "_label_writes")
-def _pods_recreated(
+def _upgrade_recreates_pods(
     original: Original, self: HashMigration, informer: Any, item: Any, current_hashes: CurrentHashes
 ) -> Iterator[Write]:
     for write in original(self, informer, item, current_hashes):
@@ -195,19 +176,17 @@ def _never_updates(*, only_earlier: bool) -> None:
     replace(revisions, "set_revision", of_set)
 
 
-@mutant("upgrade-never-updates", "operator", "ignores a set whose generation hash it does not recognize", "UPG-008")
-def _unknown_left_alone() -> None:
+@mutant("operator", "ignores a set whose generation hash it does not recognize", "UPG-008")
+def _upgrade_never_updates() -> None:
     _never_updates(only_earlier=False)
 
 
-@mutant("upgrade-no-way-back", "operator", "as the earlier version, ignores newer hashes", "UPG-004")
-def _no_way_back() -> None:
+@mutant("operator", "as the earlier version, ignores newer hashes", "UPG-004")
+def _upgrade_no_way_back() -> None:
     _never_updates(only_earlier=True)
 
 
-@mutant(
-    "upgrade-keeps-earlier", "operator", "treats hashes of earlier contents as current after a migration", "UPG-003"
-)
+@mutant("operator", "treats hashes of earlier contents as current after a migration", "UPG-003")
 @instead_of(CurrentHashes, "keep_recognizing")
-def _keeps_earlier(self: CurrentHashes, earlier: CurrentHashes) -> None:
+def _upgrade_keeps_earlier(self: CurrentHashes, earlier: CurrentHashes) -> None:
     self._recognised = {**earlier._recognised, **earlier.foreign_hashes, earlier.written: SCHEMES["legacy-0.34"]}

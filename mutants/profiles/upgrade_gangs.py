@@ -19,7 +19,7 @@ from reference_impl.plan.desired import DesiredSet, T
 from reference_impl.plan.lines import Line, Placement
 
 
-@mutant("migration-recreates-pods", "operator", "deletes running pods instead of assigning them", "UPG-013")
+@mutant("operator", "deletes running pods instead of assigning them", "UPG-013")
 @around(GangMigration, "_replica_writes")
 def _migration_recreates_pods(
     original: Original, self: GangMigration, pcs: PodCliqueSet, index: int
@@ -41,7 +41,7 @@ def _changed(change: Any) -> None:
     replace(gang_migration, "pod_change", pod_change)
 
 
-@mutant("migration-drops-labels", "operator", "removes foreign labels from the pods that it assigns", "UPG-019")
+@mutant("operator", "removes foreign labels from the pods that it assigns", "UPG-019")
 def _migration_drops_labels() -> None:
     def drop(pod: Pod, tags: dict[str, str | None]) -> None:
         grove_prefixes = (labels.OWNED_PREFIX, "app.kubernetes.io/")
@@ -50,17 +50,17 @@ def _migration_drops_labels() -> None:
     _changed(drop)
 
 
-@mutant("migration-keeps-the-base-gang", "operator", "leaves the label of the base gang on migrated pods", "UPG-018")
+@mutant("operator", "leaves the label of the base gang on migrated pods", "UPG-018")
 def _migration_keeps_the_base_gang() -> None:
     _changed(lambda pod, tags: tags.pop(labels.BASE_PODGANG, None))
 
 
-@mutant("migration-never-ends", "operator", "does not see that a migration is complete", "UPG-022")
+@mutant("operator", "does not see that a migration is complete", "UPG-022")
 def _migration_never_ends() -> None:
     replace(GangMigration, "is_complete", lambda self, pcs: False)
 
 
-@mutant("migration-unannounced", "operator", "assigns pods without a condition", "UPG-015")
+@mutant("operator", "assigns pods without a condition", "UPG-015")
 def _migration_unannounced() -> None:
     async def start(self: GangMigration, pcs: PodCliqueSet) -> PodCliqueSet:
         return pcs
@@ -74,7 +74,7 @@ def _migration_unannounced() -> None:
     replace(GangMigration, "assign", assign)
 
 
-@mutant("earlier-gangs-stay", "operator", "keeps the gangs of an earlier version", "UPG-012")
+@mutant("operator", "keeps the gangs of an earlier version", "UPG-012")
 @around(DesiredSet, "surplus")
 def _earlier_gangs_stay(original: Original, self: DesiredSet, kind: str, present: Iterable[T]) -> Iterator[T]:
     for item in original(self, kind, present):
@@ -82,13 +82,13 @@ def _earlier_gangs_stay(original: Original, self: DesiredSet, kind: str, present
             yield item
 
 
-@mutant("first-replicas-mapped", "operator", "writes a map of the first replica of each set alone", "UPG-021")
+@mutant("operator", "writes a map of the first replica of each set alone", "UPG-021")
 def _first_replicas_mapped() -> None:
     original = MapWriter._mapped_replicas
     replace(MapWriter, "_mapped_replicas", lambda self, pcs: original(self, pcs)[:1])
 
 
-@mutant("emptied-replicas-forgotten", "operator", "writes no maps of sets that had no replica at first", "UPG-014")
+@mutant("operator", "writes no maps of sets that had no replica at first", "UPG-014")
 def _emptied_replicas_forgotten() -> None:
     original, first = MapWriter._mapped_replicas, dict[str, int]()
 
@@ -98,6 +98,6 @@ def _emptied_replicas_forgotten() -> None:
     replace(MapWriter, "_mapped_replicas", mapped)
 
 
-@mutant("emptied-sets-forgotten", "operator", "begins no gangs for cliques that were scaled to nothing", "UPG-020")
+@mutant("operator", "begins no gangs for cliques that were scaled to nothing", "UPG-020")
 def _emptied_sets_forgotten() -> None:
     replace(fitting, "first_layout", lambda components, generation, epochs: ())

@@ -258,9 +258,9 @@ def _plain_pods_instead() -> None:
     replace(features, "_missing_resources", missing)
 
 
-@mutant("wl-refused-gang-placed", "operator", "says of a gang that cannot be mapped that it is placed", "WAPI-095")
+@mutant("operator", "says of a gang that cannot be mapped that it is placed", "WAPI-095")
 @instead_of(planned, "with_refusal")
-def _refused_gang_placed(status: PodGangStatus, refusal: str) -> PodGangStatus:
+def _wl_refused_gang_placed(status: PodGangStatus, refusal: str) -> PodGangStatus:
     listed = [
         msgspec.structs.replace(condition, status="True") if condition.type == SCHEDULED else condition
         for condition in status.conditions or ()
@@ -269,13 +269,12 @@ def _refused_gang_placed(status: PodGangStatus, refusal: str) -> PodGangStatus:
 
 
 @mutant(
-    "wl-returning-gangs-never-start",
     "operator",
     "keeps the gates of pods whose gang was deleted before and is there again",
     "WAPI-096",
     blocks=("WAPI-087",),
 )
-def _returning_gangs_never_start() -> None:
+def _wl_returning_gangs_never_start() -> None:
     original, first = GangPlans.startable_pods, dict[tuple[str, str], str]()
 
     def startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:

@@ -211,13 +211,8 @@ def _workload_left_out() -> None:
     change_objects(lambda gang, objects: [manifest for manifest in objects if manifest["kind"] != "Workload"])
 
 
-@mutant(
-    "wl-controller-is-the-set",
-    "operator",
-    "names the PodCliqueSet as the controller of a Workload",
-    "WAPI-093",
-)
-def _controller_is_the_set() -> None:
+@mutant("operator", "names the PodCliqueSet as the controller of a Workload", "WAPI-093")
+def _wl_controller_is_the_set() -> None:
     def controlled_by_set(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
         for manifest in objects:
             if manifest["kind"] == "Workload":

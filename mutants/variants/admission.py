@@ -32,9 +32,7 @@ from reference_impl.plan.mnnvl import GPU
 from reference_impl.plan.pods import PodBuilder
 
 
-@variant(
-    "policy-forced", "operator", "sets the restart policy of pods to Always, and warns about it", "ADM-026", "ADM-046"
-)
+@variant("operator", "sets the restart policy of pods to Always, and warns about it", "ADM-026", "ADM-046")
 def _policy_forced() -> None:
     warnings, pod = cliques.warnings, PodBuilder.pod
 
@@ -46,17 +44,14 @@ def _policy_forced() -> None:
     replace(PodBuilder, "pod", forced)
 
 
-@variant("warnings-in-other-words", "operator", "warns about a coarser preferred domain with another text", "ADM-033")
+@variant("operator", "warns about a coarser preferred domain with another text", "ADM-033")
 @on_result_of(topology, "warnings")
 def _warnings_in_other_words(messages: Iterable[str], pcs: Any, binding_levels: Any) -> list[str]:
     return ["The preferred topology domain has no effect, as the required one is narrower." for _ in messages]
 
 
 @variant(
-    "null-container-completed",
-    "operator",
-    "takes a null for a container without fields, and calls a missing list of cliques invalid",
-    "ADM-036",
+    "operator", "takes a null for a container without fields, and calls a missing list of cliques invalid", "ADM-036"
 )
 def _null_container_completed() -> None:
     template, violations = defaults._default_template, names.violations
@@ -85,7 +80,6 @@ UNKNOWN_BINDING = 'ClusterTopologyBinding "'
 
 
 @variant(
-    "refusals-in-prose",
     "operator",
     "refuses invalid objects with a sentence that names neither fields nor kinds",
     "ADM-004",
@@ -108,21 +102,13 @@ def _refusals_in_prose(message: str, field_errors: Iterable[FieldError]) -> str:
     return message if UNKNOWN_BINDING in message else "the object is not valid, see the guide of this operator"
 
 
-@variant(
-    "refused-as-invalid",
-    "operator",
-    "refuses with status 422, as a ValidatingAdmissionPolicy does",
-    "ADM-004",
-    "ADM-031",
-    "ADM-038",
-)
+@variant("operator", "refuses with status 422, as a ValidatingAdmissionPolicy does", "ADM-004", "ADM-031", "ADM-038")
 @on_result_of(AdmissionResult, "response")
 def _refused_as_invalid(body: dict[str, Any], self: AdmissionResult, uid: str) -> dict[str, Any]:
     return _with_status(body, 422, "Invalid")
 
 
 @variant(
-    "unknown-binding-answered-404",
     "operator",
     "answers a set with an unknown binding with status 404",
     "ADM-030",
@@ -142,7 +128,6 @@ def _with_status(body: dict[str, Any], code: int, reason: str) -> dict[str, Any]
 
 
 @variant(
-    "immutable-is-forbidden",
     "operator",
     "calls a change of an immutable field forbidden instead of invalid",
     "ADM-021",
@@ -154,14 +139,13 @@ def _immutable_is_forbidden() -> None:
     alter(updates, "immutable", lambda error, path, value: forbidden(path, error.detail))
 
 
-@variant("unknown-binding-not-found", "operator", "calls an unknown binding not found instead of invalid", "ADM-030")
+@variant("operator", "calls an unknown binding not found instead of invalid", "ADM-030")
 @on_result_of(topology, "violations")
 def _unknown_binding_not_found(field_errors: list[FieldError], pcs: Any, binding_levels: Any) -> list[FieldError]:
     return [not_found(e.path, e.value) if UNKNOWN_BINDING in e.detail else e for e in field_errors]
 
 
 @variant(
-    "names-reported-at-the-list",
     "operator",
     "reports wrong names at the list that has them",
     "ADM-004",
@@ -174,13 +158,7 @@ def _names_reported_at_the_list(field_errors: Iterable[FieldError], pcs: Any) ->
     return [dataclasses.replace(e, path=e.path.rpartition("[")[0] or e.path) for e in field_errors]
 
 
-@variant(
-    "narrow-parents-reported-at-the-parts",
-    "operator",
-    "reports a constraint that is narrower than that of a part at the part",
-    "ADM-031",
-    "ADM-043",
-)
+@variant("operator", "reports a constraint that is narrower than that of a part at the part", "ADM-031", "ADM-043")
 @on_result_of(topology, "_inversion_errors")
 def _narrow_parents_reported_at_the_parts(
     field_errors: Iterable[FieldError], parent: topology.ConstraintLocation, pcs: Any, levels: Any
@@ -190,7 +168,6 @@ def _narrow_parents_reported_at_the_parts(
 
 
 @variant(
-    "required-within-preferred",
     "operator",
     "refuses a required domain that is broader than the preferred domain around it",
     "ADM-029",
@@ -223,27 +200,14 @@ def _required_within_preferred(
 
 
 @variant(
-    "durations-as-written",
-    "operator",
-    "stores durations in the notation of the user",
-    "ADM-001",
-    "ADM-037",
-    "ADM-051",
-    exempt=("ADM-052",),
+    "operator", "stores durations in the notation of the user", "ADM-001", "ADM-037", "ADM-051", exempt=("ADM-052",)
 )
 @on_result_of(defaults, "_default_termination_delay")
 def _durations_as_written(operations: Iterable[defaults.Operation], given: Any) -> list[defaults.Operation]:
     return list(operations) if given is None else []
 
 
-@variant(
-    "no-replicas-refused",
-    "operator",
-    "refuses a clique without replicas, as its schema requires them",
-    "ADM-001",
-    "ADM-010",
-    "ADM-037",
-)
+@variant("operator", "refuses a clique without replicas, as its schema requires them", "ADM-001", "ADM-010", "ADM-037")
 @on_result_of(defaults, "_default_clique")
 def _no_replicas_refused(
     operations: Iterable[defaults.Operation], root: str, spec: dict[str, Any]
@@ -252,7 +216,6 @@ def _no_replicas_refused(
 
 
 @variant(
-    "pod-defaults-left-to-pods",
     "operator",
     "leaves restart policy and grace period of pods to the API server",
     "ADM-001",
@@ -268,7 +231,6 @@ def _pod_defaults_left_to_pods(
 
 
 @variant(
-    "group-autoscaling-below-minimum",
     "operator",
     "accepts a minReplicas of a scaling group below its minAvailable, as its comment has it",
     "ADM-016",
@@ -279,19 +241,13 @@ def _group_autoscaling_below_minimum(field_errors: Iterable[FieldError], pcs: An
     return [error for error in field_errors if not error.path.endswith("scaleConfig.minReplicas")]
 
 
-@variant(
-    "variables-of-printable-characters",
-    "operator",
-    "accepts names of variables as Kubernetes does: all printable characters but one",
-    "ADM-013",
-)
+@variant("operator", "accepts names of variables as Kubernetes does: all printable characters but one", "ADM-013")
 @on_result_of(cliques, "is_variable")
 def _variables_of_printable_characters(original: bool, name: str) -> bool:
     return bool(name) and name.isascii() and name.isprintable() and "=" not in name
 
 
 @variant(
-    "inherited-binding-named",
     "operator",
     "accepts an update in which a part names the binding that it has inherited",
     "ADM-032",
@@ -305,7 +261,6 @@ def _inherited_binding_named(field_errors: list[FieldError], pcs: Any, old: Any)
 
 
 @variant(
-    "stored-constraints-immutable",
     "operator",
     "refuses any change of the topology constraints of a stored set, as the guide says",
     *("ADM-049", "ADM-064", "ADM-067", "ADM-068"),
@@ -326,7 +281,6 @@ def _constraints(pcs: PodCliqueSet) -> list[Any]:
 
 
 @variant(
-    "bindings-may-differ",
     "operator",
     "accepts a set whose parts name different bindings, as the comment of the field has it",
     "ADM-030",
@@ -338,7 +292,6 @@ def _bindings_may_differ(field_errors: list[FieldError], pcs: PodCliqueSet) -> l
 
 
 @variant(
-    "namespaces-are-external",
     "operator",
     "accepts a namespace beside the name of an own template, as the comment of the field has it",
     "ADM-018",
@@ -350,7 +303,6 @@ def _namespaces_are_external(field_errors: Iterable[FieldError], pcs: PodCliqueS
 
 
 @variant(
-    "mnnvl-with-gpus-only",
     "operator",
     "refuses the MNNVL group of a clique that asks for no GPUs, as the guide says",
     "ADM-027",
@@ -369,35 +321,19 @@ def _groups_without_gpus(pcs: Any) -> Iterator[FieldError]:
             yield invalid(f"{paths.clique(i)}.annotations.{mnnvl.KEY}", group, "the clique asks for no GPUs")
 
 
-@variant(
-    "queues-reported-at-labels",
-    "operator",
-    "reports a missing queue at the labels of the set",
-    "ADM-040",
-)
+@variant("operator", "reports a missing queue at the labels of the set", "ADM-040")
 @on_result_of(schedulers, "_queue_errors")
 def _queues_reported_at_labels(field_errors: Iterable[FieldError], pcs: Any) -> list[FieldError]:
     return [dataclasses.replace(error, path="metadata.labels") for error in field_errors]
 
 
-@variant(
-    "setless-objects-unwarned",
-    "operator",
-    "lets objects of no set pass without a warning",
-    "ADM-039",
-    "ADM-058",
-)
+@variant("operator", "lets objects of no set pass without a warning", "ADM-039", "ADM-058")
 @on_result_of(authorizer, "judge")
 def _setless_objects_unwarned(verdict: AdmissionResult, *request: Any) -> AdmissionResult:
     return dataclasses.replace(verdict, warnings=())
 
 
-@variant(
-    "protection-ends-later",
-    "operator",
-    "learns two seconds late that a set is not protected any more",
-    "ADM-039",
-)
+@variant("operator", "learns two seconds late that a set is not protected any more", "ADM-039")
 def _protection_ends_later() -> None:
     original, first_requests = authorizer.judge, dict[str, float]()
 
@@ -412,7 +348,7 @@ def _protection_ends_later() -> None:
     replace(authorizer, "judge", judge)
 
 
-@variant("template-gates-rejected", "operator", "rejects sets whose templates have scheduling gates", "CORE-044")
+@variant("operator", "rejects sets whose templates have scheduling gates", "CORE-044")
 @on_result_of(cliques, "reserved_field_violations")
 def _template_gates_rejected(errors: Iterable[FieldError], pcs: PodCliqueSet, *_: Any) -> list[FieldError]:
     gated = [clique.name for clique in pcs.spec.template.cliques if clique.spec.pod_spec.get("schedulingGates")]

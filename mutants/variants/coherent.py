@@ -32,16 +32,7 @@ from reference_impl.plan.maps import StoredMap
 from reference_impl.plan.observed import Observed
 
 
-@variant(
-    "entries-reversed",
-    "operator",
-    "lists the newest gang first in maps",
-    "COHR-030",
-    "COHR-032",
-    "COHR-046",
-    "MAP-002",
-    "MAP-020",
-)
+@variant("operator", "lists the newest gang first in maps", "COHR-030", "COHR-032", "COHR-046", "MAP-002", "MAP-020")
 @around(maps, "manifest")
 def _entries_reversed(original: Original, pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
     body = original(pcs, index, stored)
@@ -49,7 +40,6 @@ def _entries_reversed(original: Original, pcs: PodCliqueSet, index: int, stored:
 
 
 @variant(
-    "odd-replicas-first",
     "operator",
     "replaces every second replica first",
     *("COHR-030", "COHR-031", "COHR-047"),
@@ -69,22 +59,14 @@ def _odd_replicas_first() -> None:
     replace(planner, "slots", mixed)
 
 
-@variant("gates-one-by-one", "operator", "opens gates one by one, the last pod first", "COHR-020", "COHR-030")
+@variant("operator", "opens gates one by one, the last pod first", "COHR-020", "COHR-030")
 @around(CliqueReconciler, "_ungate_all")
 async def _gates_one_by_one(original: Original, self: CliqueReconciler, ready: Iterable[Pod]) -> None:
     for pod in sorted(ready, key=lambda pod: pod.metadata.name, reverse=True):
         await original(self, [pod])
 
 
-@variant(
-    "further-map-labels",
-    "operator",
-    "writes further labels and annotations on maps",
-    "COHR-010",
-    "COHR-086",
-    "MAP-001",
-    "MAP-020",
-)
+@variant("operator", "writes further labels and annotations on maps", "COHR-010", "COHR-086", "MAP-001", "MAP-020")
 @around(maps, "manifest")
 def _further_map_labels(original: Original, pcs: PodCliqueSet, index: int, stored: StoredMap) -> dict[str, Any]:
     body = original(pcs, index, stored)
@@ -93,7 +75,7 @@ def _further_map_labels(original: Original, pcs: PodCliqueSet, index: int, store
     return body
 
 
-@variant("maps-written-twice", "operator", "writes each map twice", "COHR-030", "COHR-031", "COHR-034", "COHR-095")
+@variant("operator", "writes each map twice", "COHR-030", "COHR-031", "COHR-034", "COHR-095")
 @around(MapWriter, "_write")
 async def _maps_written_twice(
     original: Original, self: MapWriter, pcs: PodCliqueSet, index: int, stored: StoredMap | None, layout: Layout
@@ -108,7 +90,6 @@ async def _maps_written_twice(
 
 
 @variant(
-    "anchors-without-gates",
     "operator",
     "creates pods of anchors without the gate, but those of standalone cliques in an update, as GREP-393 draws it",
     *("COHR-020", "COHR-030", "COHR-036", "GANG-005"),
@@ -131,7 +112,7 @@ def _anchors_without_gates() -> None:
     alter(CliqueReconciler, "_manifests", ungated)
 
 
-@variant("waits-for-all-anchors", "operator", "lets gangs wait for anchors of all generations", "COHR-020", "COHR-030")
+@variant("operator", "lets gangs wait for anchors of all generations", "COHR-020", "COHR-030")
 @instead_of(Placement, "awaited_gangs")
 def _waits_for_all_anchors(self: Placement, gang: str) -> list[str]:
     if self.gangs[gang].entry.anchor:
@@ -139,7 +120,7 @@ def _waits_for_all_anchors(self: Placement, gang: str) -> list[str]:
     return [name for name, other in self.gangs.items() if other.entry.anchor]
 
 
-@variant("budget-of-other-strategies-open", "operator", "defaults maxUnavailable of coherent sets only", "COHR-007")
+@variant("operator", "defaults maxUnavailable of coherent sets only", "COHR-007")
 @around(defaults, "_default_rolling_updates")
 def _budget_of_other_strategies_open(
     original: Original, template: dict[str, Any], strategy: Any, *, created: bool
@@ -148,7 +129,6 @@ def _budget_of_other_strategies_open(
 
 
 @variant(
-    "low-budget-refused-whatever-the-strategy",
     "operator",
     "refuses a maxUnavailable below minAvailable whatever the strategy, also its own default",
     "COHR-007",
@@ -166,12 +146,7 @@ def _low_budget_refused_whatever_the_strategy(violations: Iterator[FieldError], 
     return errors
 
 
-@variant(
-    "terminated-into-new-epochs",
-    "operator",
-    "terminates a replica into PodGangs of other epochs that hold the same",
-    "COHR-089",
-)
+@variant("operator", "terminates a replica into PodGangs of other epochs that hold the same", "COHR-089")
 @around(MapWriter, "prepare_termination")
 async def _terminated_into_new_epochs(original: Original, self: MapWriter, pcs: PodCliqueSet, index: int) -> None:
     stored = self._layouts.stored(pcs, index)
@@ -189,7 +164,6 @@ async def _terminated_into_new_epochs(original: Original, self: MapWriter, pcs: 
 
 
 @variant(
-    "further-replicas-one-by-one",
     "operator",
     "replaces one further replica of a scaling group at a time",
     *("COHR-030", "COHR-036", "COHR-041", "COHR-042", "COHR-044", "COHR-046", "COHR-047", "COHR-092"),
@@ -203,7 +177,6 @@ def _further_replicas_one_by_one(step: SubStep, *rest: Any) -> SubStep:
 
 
 @variant(
-    "sub-steps-follow-scheduling",
     "operator",
     "begins a sub-step once the gangs of the one before are scheduled, as far as the budget permits",
     *("INV-011", "INV-017", "COHR-030", "COHR-060"),
@@ -232,7 +205,6 @@ def _sub_steps_follow_scheduling() -> None:
 
 
 @variant(
-    "set-scaled-during-updates",
     "operator",
     "accepts another number of replicas of a set during its update",
     *("COHR-050", "COHR-052", "COHR-053", "COHR-054", "COHR-104"),
@@ -247,7 +219,6 @@ def _set_scaled_during_updates() -> None:
 
 
 @variant(
-    "other-replicas-scaled-during-updates",
     "operator",
     "accepts other sizes of the members of set replicas that are not being updated, as GREP-393 in pull request 649",
     *("COHR-050", "COHR-053", "COHR-054", "COHR-104"),
@@ -265,7 +236,6 @@ def _other_replicas_scaled_during_updates(
 
 
 @variant(
-    "high-budget-refused",
     "operator",
     "refuses a maxUnavailable above the replicas of a clique with the strategy Coherent",
     *("COHR-004", "COHR-006", "COHR-009"),
@@ -282,7 +252,6 @@ def _high_budget_refused(violations: Iterator[FieldError], pcs: PodCliqueSet) ->
 
 
 @variant(
-    "low-budget-without-its-path",
     "operator",
     "refuses a maxUnavailable below minAvailable without the path of the field",
     *("COHR-004", "COHR-009"),
@@ -300,7 +269,6 @@ def _low_budget_without_its_path(
 
 
 @variant(
-    "added-pods-join-the-newest-anchor",
     "operator",
     "lets pods that are added to a clique join the newest anchor, whatever it holds",
     "COHR-081",
@@ -312,7 +280,6 @@ def _added_pods_join_the_newest_anchor(home: str, self: fitting._LayoutFitter, k
 
 
 @variant(
-    "last-replica-of-a-coherent-set-first",
     "operator",
     "updates the replicas of a set with the strategy Coherent from the last to the first",
     *("COHR-050", "COHR-060", "COHR-062", "COHR-063", "COHR-064", "COHR-071", "COHR-107", "INV-016"),

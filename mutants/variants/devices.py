@@ -29,7 +29,6 @@ DELAY_SECONDS = 1.0
 
 
 @variant(
-    "last-device-first",
     ROLE,
     "chooses the devices of a node from the last to the first",
     "DEV-001",
@@ -44,24 +43,13 @@ def _last_device_first(devices: NodeDevices, *arguments: Any) -> NodeDevices:
     return dataclasses.replace(devices, devices=devices.devices[::-1])
 
 
-@variant(
-    "claims-allocated-last-first",
-    ROLE,
-    "allocates the last claim of a cycle first",
-    "DEV-001",
-    "DEV-005",
-)
+@variant(ROLE, "allocates the last claim of a cycle first", "DEV-001", "DEV-005")
 def _claims_allocated_last_first() -> None:
     alter(decisions, "decisions", lambda decided, *arguments: (decided[0][::-1], decided[1]))
 
 
 @variant(
-    "claims-allocated-in-sequence",
-    ROLE,
-    "allocates one claim after the other, and binds the pods after the last",
-    "DEV-001",
-    "DEV-002",
-    "DEV-003",
+    ROLE, "allocates one claim after the other, and binds the pods after the last", "DEV-001", "DEV-002", "DEV-003"
 )
 @around(ClaimStore, "write")
 async def _claims_allocated_in_sequence(
@@ -74,7 +62,6 @@ async def _claims_allocated_in_sequence(
 
 
 @variant(
-    "claims-allocated-late",
     ROLE,
     "waits a second before it allocates claims",
     "DEV-001",
@@ -95,7 +82,6 @@ async def _claims_allocated_late(
 
 
 @variant(
-    "claims-reserved-after-allocation",
     ROLE,
     "allocates a claim and reserves it for the pods in a second write",
     "DEV-001",
@@ -116,13 +102,7 @@ def _claims_reserved_after_allocation() -> None:
 
 
 @variant(
-    "claims-reserved-for-one-pod-at-a-time",
-    ROLE,
-    "reserves a shared claim for one pod after the other",
-    "DEV-006",
-    "DEV-001",
-    profiles=PROFILE,
-    conflict=WRITES,
+    ROLE, "reserves a shared claim for one pod after the other", "DEV-006", "DEV-001", profiles=PROFILE, conflict=WRITES
 )
 def _claims_reserved_for_one_pod_at_a_time() -> None:
     async def write(self: ClaimStore, decision: ClaimDecision) -> bool:
@@ -136,7 +116,6 @@ def _claims_reserved_for_one_pod_at_a_time() -> None:
 
 
 @variant(
-    "finalizer-after-allocation",
     ROLE,
     "adds the finalizer to claims once they are allocated",
     "DEV-001",
@@ -152,7 +131,6 @@ def _finalizer_after_allocation() -> None:
 
 
 @variant(
-    "claims-allocated-anew",
     ROLE,
     "allocates each claim, deallocates it, and allocates it again",
     "DEV-001",
@@ -171,26 +149,14 @@ def _claims_allocated_anew() -> None:
     _replace_write(write)
 
 
-@variant(
-    "results-in-another-order",
-    ROLE,
-    "lists the devices of a claim in the reverse order",
-    "DEV-008",
-    "DEV-007",
-)
+@variant(ROLE, "lists the devices of a claim in the reverse order", "DEV-008", "DEV-007")
 @on_result_of(decisions, "allocation")
 def _results_in_another_order(content: dict[str, Any], *arguments: Any) -> dict[str, Any]:
     devices = content["devices"]
     return {**content, "devices": {**devices, "results": devices["results"][::-1]}}
 
 
-@variant(
-    "parameters-name-requests",
-    ROLE,
-    "names the requests that each parameter of a claim applies to",
-    "DEV-033",
-    "DEV-001",
-)
+@variant(ROLE, "names the requests that each parameter of a claim applies to", "DEV-033", "DEV-001")
 @on_result_of(decisions, "_configuration")
 def _parameters_name_requests(
     entries: list[dict[str, Any]], claim: Any, results: Any, inventory: Any
@@ -199,13 +165,7 @@ def _parameters_name_requests(
     return [{**entry, "requests": entry.get("requests") or requests} for entry in entries]
 
 
-@variant(
-    "nodes-of-claims-by-hostname",
-    ROLE,
-    "names the node of an allocation by the label with its host name",
-    "DEV-006",
-    "DEV-001",
-)
+@variant(ROLE, "names the node of an allocation by the label with its host name", "DEV-006", "DEV-001")
 @on_result_of(decisions, "_node_selector")
 def _nodes_of_claims_by_hostname(
     selector: dict[str, Any] | None, results: Any, inventory: Any, node: str
@@ -214,19 +174,12 @@ def _nodes_of_claims_by_hostname(
     return selector and {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
 
 
-@variant(
-    "devices-wait-in-other-words",
-    ROLE,
-    "says in other words that devices are missing",
-    "DEV-003",
-    "DEV-005",
-)
+@variant(ROLE, "says in other words that devices are missing", "DEV-003", "DEV-005")
 def _devices_wait_in_other_words() -> None:
     alter(Ledger, "refusal", lambda reason, *arguments: reason and "not enough accelerators")
 
 
 @variant(
-    "gangs-strictly-in-order",
     ROLE,
     "binds no gang while an earlier one of the same or a higher priority waits",
     "DEV-003",

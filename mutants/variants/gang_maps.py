@@ -45,7 +45,7 @@ from reference_impl.plan.maps import StoredMap
 WRITES_ANNOTATION = "example.com/looks"
 
 
-@variant("maps-written-often", "operator", "writes maps in each pass", "MAP-020", profiles=("gang-maps",))
+@variant("operator", "writes maps in each pass", "MAP-020", profiles=("gang-maps",))
 def _maps_written_often() -> None:
     original, passes = MapWriter.renew, itertools.count()
 
@@ -60,7 +60,6 @@ def _maps_written_often() -> None:
 
 
 @variant(
-    "cliques-by-their-own-names",
     "operator",
     "names standalone PodCliques in maps as their objects are named, not as the template does",
     "MAP-007",
@@ -93,7 +92,7 @@ def _cliques_by_their_own_names() -> None:
     replace(maps, "read", with_template_names)
 
 
-@variant("epochs-far-apart", "operator", "leaves a second between epochs", "MAP-002", profiles=("gang-maps",))
+@variant("operator", "leaves a second between epochs", "MAP-002", profiles=("gang-maps",))
 def _epochs_far_apart() -> None:
     original, step = EpochSource.take, 10**9
 
@@ -106,7 +105,6 @@ def _epochs_far_apart() -> None:
 
 
 @variant(
-    "gangs-named-by-numbers",
     "operator",
     "names all gangs after replica and a number, as GREP-393 has it",
     "MAP-003",
@@ -130,7 +128,6 @@ def _gangs_named_by_numbers() -> None:
 
 
 @variant(
-    "maps-made-anew",
     "operator",
     "makes a lost map from the template, with other gangs",
     "MAP-020",
@@ -141,13 +138,7 @@ def _maps_made_anew() -> None:
     alter(control, "live_layout", lambda layout, live, observed, entry_by_replica=None: ())
 
 
-@variant(
-    "empty-members-listed",
-    "operator",
-    "lists what an entry has lost with no members",
-    "MAP-012",
-    profiles=("gang-maps",),
-)
+@variant("operator", "lists what an entry has lost with no members", "MAP-012", profiles=("gang-maps",))
 @around(maps, "_map_entry")
 def _empty_members_listed(original: Original, entry: Entry) -> MapEntry:
     result = original(entry)
@@ -156,13 +147,7 @@ def _empty_members_listed(original: Original, entry: Entry) -> MapEntry:
     return result
 
 
-@variant(
-    "gang-labels-move-first",
-    "operator",
-    "labels gangs with the present generation of the set",
-    "MAP-042",
-    profiles=("gang-maps",),
-)
+@variant("operator", "labels gangs with the present generation of the set", "MAP-042", profiles=("gang-maps",))
 @around(gangs, "_planned_gang")
 def _gang_labels_move_first(original: Original, pcs: PodCliqueSet, *rest: Any, **named: Any) -> PlannedGang:
     result = original(pcs, *rest, **named)
@@ -170,9 +155,7 @@ def _gang_labels_move_first(original: Original, pcs: PodCliqueSet, *rest: Any, *
     return dataclasses.replace(result, labels={**result.labels, labels.GENERATION_HASH: generation})
 
 
-@variant(
-    "label-restored-late", "operator", "gives pods their label back after a second", "MAP-031", profiles=("gang-maps",)
-)
+@variant("operator", "gives pods their label back after a second", "MAP-031", profiles=("gang-maps",))
 @around(CliqueReconciler, "_relabel")
 async def _label_restored_late(original: Original, self: CliqueReconciler, place: CliqueContext) -> None:
     unlabeled_pods = [pod for pod in self._cache.pods_of(place.clique) if not pod.metadata.label(labels.PODGANG)]
@@ -182,7 +165,6 @@ async def _label_restored_late(original: Original, self: CliqueReconciler, place
 
 
 @variant(
-    "migrated-one-by-one",
     "operator",
     "assigns pods one after the other, the last one first",
     *("UPG-012", "UPG-013", "UPG-014", "UPG-015", "UPG-021", "UPG-022"),
@@ -195,7 +177,6 @@ async def _migrated_one_by_one(self: GangMigration, pcs: PodCliqueSet) -> None:
 
 
 @variant(
-    "earlier-gangs-go-first",
     "operator",
     "deletes earlier gangs before it creates new ones",
     *("UPG-012", "UPG-013", "UPG-014", "UPG-015", "UPG-021", "UPG-022"),
@@ -208,26 +189,14 @@ async def _earlier_gangs_go_first(original: Original, self: GangMigration, pcs: 
             await self._writer.delete(self._cache.gangs, gang)
 
 
-@variant(
-    "no-place-for-scale-out",
-    "operator",
-    "removes a ScaleOut entry that holds nothing",
-    "MAP-002",
-    "MAP-011",
-    "MAP-012",
-    "MAP-013",
-)
+@variant("operator", "removes a ScaleOut entry that holds nothing", "MAP-002", "MAP-011", "MAP-012", "MAP-013")
 @on_result_of(fitting, "tidy_layout")
 def _no_place_for_scale_out(entries: Layout, *_: Any) -> Layout:
     return tuple(entry for entry in entries if not entry.is_empty)
 
 
 @variant(
-    "declared-replicas-return-to-the-tail",
-    "operator",
-    "puts replicas that scaling brings back into a Tail if the template declares them",
-    "MAP-007",
-    "MAP-011",
+    "operator", "puts replicas that scaling brings back into a Tail if the template declares them", "MAP-007", "MAP-011"
 )
 @on_result_of(MapWriter, "complete_layout")
 def _declared_replicas_return_to_the_tail(
@@ -265,13 +234,7 @@ def _without_replicas(entry: Entry, moved: list[tuple[str, int]]) -> Entry:
     return entry
 
 
-@variant(
-    "unlabeled-pods-replaced",
-    "operator",
-    "replaces pods that have lost the label with their gang",
-    "MAP-031",
-    exempt=("MAP-047",),
-)
+@variant("operator", "replaces pods that have lost the label with their gang", "MAP-031", exempt=("MAP-047",))
 @around(CliqueReconciler, "_relabel")
 async def _unlabeled_pods_replaced(original: Original, self: CliqueReconciler, place: CliqueContext) -> None:
     for pod in self._cache.pods_of(place.clique) if len(place.shares) == 1 else ():
@@ -281,7 +244,6 @@ async def _unlabeled_pods_replaced(original: Original, self: CliqueReconciler, p
 
 
 @variant(
-    "gangs-labelled-as-created",
     "operator",
     "keeps the generation for which a gang was made in its labels, as the label's comment has it",
     "MAP-005",
@@ -293,7 +255,6 @@ def _gangs_labelled_as_created() -> None:
 
 
 @variant(
-    "gangs-controlled-by-their-maps",
     "operator",
     "makes a PodGangMap the controller of its PodGangs, and the set a further owner",
     *("GANG-001", "INV-004", "MAP-001", "MAP-020", "MAP-043"),

@@ -17,7 +17,6 @@ from reference_impl.plan.gangs import PlannedGang
 
 
 @variant(
-    "idle-groups-kept",
     "operator",
     "keeps the PodGroup of a standalone clique that is scaled to zero, with a minimum of 0",
     *("SCALE-016", "SCALE-017", "SCALE-018", "SCALE-019"),
@@ -26,14 +25,13 @@ def _idle_groups_kept() -> None:
     scaling_to_zero.idle_groups(keep_minimum=False)
 
 
-@variant("references-reversed", "operator", "lists the pods of a group in the reverse order", "GANG-002", "GANG-009")
+@variant("operator", "lists the pods of a group in the reverse order", "GANG-002", "GANG-009")
 @on_result_of(gangs, "groups_with_references")
 def _references_reversed(groups: list[PodGroup], *_: Any) -> list[PodGroup]:
     return [msgspec.structs.replace(group, pod_references=group.pod_references[::-1]) for group in groups]
 
 
 @variant(
-    "minimums-released",
     "operator",
     "sets minReplicas of standalone cliques to 0 once their gang is scheduled, as GREP-393 has it",
     "GANG-001",
@@ -78,7 +76,6 @@ def _minimums_released() -> None:
 
 
 @variant(
-    "initialized-anew",
     "operator",
     "reports a gang as not initialized, and then as initialized again, when its references change",
     "GANG-009",
@@ -89,7 +86,6 @@ def _initialized_anew() -> None:
 
 
 @variant(
-    "gate-renamed",
     "operator",
     "gives the scheduling gate of pods another name",
     "GANG-005",
@@ -104,7 +100,6 @@ def _gate_renamed() -> None:
 
 
 @variant(
-    "second-gate",
     "operator",
     "gives pods a second scheduling gate, of a name of its own, and removes both at once",
     "GANG-005",
@@ -118,7 +113,6 @@ def _second_gate() -> None:
 
 
 @variant(
-    "scaled-gangs-wait-for-ready",
     "operator",
     "ungates scaled gangs once their base gang is Ready, as the operator's README has it",
     "GANG-008",

@@ -10,14 +10,7 @@ from mutants.replacement import on_result_of
 from reference_impl.plan.hashing import canonical
 
 
-@variant(
-    "resize-policy-without-order",
-    "operator",
-    "ignores the order of resizePolicy in hashes",
-    "TMPL-005",
-    "TMPL-006",
-    exempt=("TMPL-010",),
-)
+@variant("operator", "ignores the order of resizePolicy in hashes", "TMPL-005", "TMPL-006", exempt=("TMPL-010",))
 @on_result_of(canonical, "_canonical_container")
 def _resize_policy_without_order(result: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     policies = result.get("resizePolicy")

@@ -14,14 +14,12 @@ from reference_impl.admission.server import Hooks
 _GANG_OF_ANOTHER = re.compile(r"(?P<set>.+)-(?:0|[1-9]\d*)-(?P<group>.+)")
 
 
-@variant("collisions-reported", "operator", "accepts sets with two objects of one name", "RES-052", "RES-054")
+@variant("operator", "accepts sets with two objects of one name", "RES-052", "RES-054")
 def _collisions_reported() -> None:
     accept_collisions()
 
 
-@variant(
-    "foreign-gang-refused", "operator", "rejects sets whose gangs would have names of another set's gangs", "RES-051"
-)
+@variant("operator", "rejects sets whose gangs would have names of another set's gangs", "RES-051")
 @around(Hooks, "_validate_set")
 async def _foreign_gang_refused(original: Original, self: Hooks, request: Any) -> AdmissionResult:
     metadata = (request.get("object") or {}).get("metadata") or {}

@@ -17,7 +17,7 @@ from reference_impl.control.operator import Operator
 CORDON_ANNOTATION = "conformance.grove.io/node-is-cordoned"
 
 
-@variant("cordon-noted", "operator", "notes on the pods of a cordoned node that it is cordoned", "NODE-005")
+@variant("operator", "notes on the pods of a cordoned node that it is cordoned", "NODE-005")
 @around(Operator, "run")
 async def _cordon_noted(original: Original, self: Operator, *rest: Any, **options: Any) -> None:
     nodes: Informer[Node] = Informer(self._client, NODES, typed_decoder(Node))
@@ -41,7 +41,6 @@ async def _note(client: Client, pod: Pod) -> None:
 
 
 @variant(
-    "one-eviction-at-a-time",
     "operator",
     "creates disruption budgets that permit one eviction at a time",
     "NODE-006",

@@ -25,19 +25,13 @@ from reference_impl.plan.children import Manifest
 from reference_impl.plan.pods import PodBuilder
 
 
-@variant("service-with-port", "operator", "gives headless Services a port", "CORE-001", "CORE-006")
+@variant("operator", "gives headless Services a port", "CORE-001", "CORE-006")
 @on_result_of(children, "service")
 def _service_with_port(manifest: Manifest, *_: Any) -> Manifest:
     return {**manifest, "spec": {**manifest["spec"], "ports": [{"port": 80}]}}
 
 
-@variant(
-    "service-by-set-and-replica",
-    "operator",
-    "selects the pods of a Service by set and replica only",
-    "CORE-006",
-    "RES-008",
-)
+@variant("operator", "selects the pods of a Service by set and replica only", "CORE-006", "RES-008")
 def _service_by_set_and_replica() -> None:
     original = children.is_service_correct
 
@@ -56,7 +50,6 @@ def _service_by_set_and_replica() -> None:
 
 
 @variant(
-    "without-name-labels",
     "operator",
     "writes no label app.kubernetes.io/name",
     "CORE-002",
@@ -71,7 +64,6 @@ def _without_name_labels() -> None:
 
 
 @variant(
-    "nothing-blocks-deletion",
     "operator",
     "does not set blockOwnerDeletion in owner references",
     "CORE-004",
@@ -83,11 +75,7 @@ def _nothing_blocks_deletion() -> None:
 
 
 @variant(
-    "services-owned",
-    "operator",
-    "owns the Services of a set without being their controller",
-    "CORE-004",
-    exempt=("CORE-035", "CORE-045"),
+    "operator", "owns the Services of a set without being their controller", "CORE-004", exempt=("CORE-035", "CORE-045")
 )
 @on_result_of(children, "service")
 def _services_owned(manifest: Manifest, *_: Any) -> Manifest:
@@ -97,7 +85,6 @@ def _services_owned(manifest: Manifest, *_: Any) -> Manifest:
 
 
 @variant(
-    "pods-owned",
     "operator",
     "owns the Pods of a clique without being their controller",
     "CORE-007",
@@ -123,7 +110,6 @@ def _pods_owned() -> None:
 
 
 @variant(
-    "service-of-the-whole-set",
     "operator",
     "creates a further headless Service, which selects the pods of all replicas of a set",
     "CORE-001",
@@ -147,7 +133,6 @@ def _service_of_the_whole_set(
 
 
 @variant(
-    "finalizer-after-creation",
     "operator",
     "gives cliques their finalizer when it reconciles them for the first time",
     "CORE-005",
@@ -159,7 +144,6 @@ def _finalizer_after_creation() -> None:
 
 
 @variant(
-    "services-on-demand",
     "operator",
     "makes Services headless, and names them in pods, only where a set has a headlessServiceConfig, as the comment of "
     "the field has it",
@@ -189,7 +173,6 @@ def _services_on_demand() -> None:
 
 
 @variant(
-    "members-owned-by-their-set-as-well",
     "operator",
     "lets the cliques of a scaling group outlive it, as their set owns them as well",
     *("LIFE-001", "LIFE-002", "LIFE-009", "LIFE-012"),

@@ -20,7 +20,6 @@ DELAY_SECONDS = 12.0
 
 
 @variant(
-    "works-intermittently",
     "operator",
     "works for five seconds of every twenty, and sends no requests in between",
     "CORE-010",
@@ -39,7 +38,6 @@ async def _works_intermittently(take: Original, self: WorkQueue[Any]) -> Any:
 
 
 @variant(
-    "begins-late",
     "operator",
     "looks at a new set for the first time after twelve seconds, and reports each refused attempt",
     "CORE-031",

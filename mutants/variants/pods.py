@@ -14,13 +14,7 @@ from reference_impl.plan.children import Manifest
 from reference_impl.plan.pods import PodBuilder
 
 
-@variant(
-    "literal-variables",
-    "operator",
-    "writes literal values of variables instead of references to labels",
-    "CORE-008",
-    "CORE-009",
-)
+@variant("operator", "writes literal values of variables instead of references to labels", "CORE-008", "CORE-009")
 @around(PodBuilder, "pod")
 def _literal_variables(original: Original, self: PodBuilder, index: int, gang: str) -> Manifest:
     manifest = copy.deepcopy(original(self, index, gang))
@@ -35,15 +29,13 @@ def _literal_variables(original: Original, self: PodBuilder, index: int, gang: s
     return manifest
 
 
-@variant(
-    "unknown-is-running", "operator", "deletes excess pods of phase Unknown in the turn of running ones", "SCALE-015"
-)
+@variant("operator", "deletes excess pods of phase Unknown in the turn of running ones", "SCALE-015")
 @on_result_of(pods, "deletion_rank")
 def _unknown_is_running(result: tuple[float, ...], pod: Pod, target: str) -> tuple[float, ...]:
     return (result[0], 2, *result[2:]) if pod.status.phase == "Unknown" else result
 
 
-@variant("variables-reversed", "operator", "writes its own variables in the reverse order", "CORE-008", "CORE-009")
+@variant("operator", "writes its own variables in the reverse order", "CORE-008", "CORE-009")
 @on_result_of(pods, "with_environment")
 def _variables_reversed(spec: Manifest, _: Manifest, environment: list[Manifest]) -> Manifest:
     def container(old: Manifest) -> Manifest:
@@ -54,7 +46,7 @@ def _variables_reversed(spec: Manifest, _: Manifest, environment: list[Manifest]
     return {**spec, **{field: [container(item) for item in spec[field]] for field in container_fields}}
 
 
-@variant("longer-suffixes", "operator", "gives pods names with a random suffix of eight characters", "CORE-007")
+@variant("operator", "gives pods names with a random suffix of eight characters", "CORE-007")
 @on_result_of(PodBuilder, "pod")
 def _longer_suffixes(manifest: Manifest, *_: Any) -> Manifest:
     metadata = dict(manifest["metadata"])
@@ -62,7 +54,7 @@ def _longer_suffixes(manifest: Manifest, *_: Any) -> Manifest:
     return {**manifest, "metadata": metadata}
 
 
-@variant("tolerations-of-the-back-end", "operator", "lets pods tolerate a taint of its scheduler", "CORE-014")
+@variant("operator", "lets pods tolerate a taint of its scheduler", "CORE-014")
 @on_result_of(PodBuilder, "pod")
 def _tolerations_of_the_back_end(manifest: Manifest, *_: Any) -> Manifest:
     toleration = {"key": "scheduler.example.com/queue", "operator": "Exists"}
@@ -70,25 +62,20 @@ def _tolerations_of_the_back_end(manifest: Manifest, *_: Any) -> Manifest:
     return {**manifest, "spec": {**spec, "tolerations": [toleration, *spec.get("tolerations", ())]}}
 
 
-@variant(
-    "wait-first", "operator", "puts its waiting init container before those of the template", "CORE-014", "INV-006"
-)
+@variant("operator", "puts its waiting init container before those of the template", "CORE-014", "INV-006")
 @on_result_of(startup, "with_init_container")
 def _wait_first(spec: Manifest, _: Manifest, __: str, waits: dict[str, int], *___: Any) -> Manifest:
     *other_containers, wait = spec.get("initContainers") or [None]
     return {**spec, "initContainers": [wait, *other_containers]} if waits else spec
 
 
-@variant(
-    "empty-values-omitted", "operator", "omits values from cliques that mean nothing, as typed libraries do", "CORE-015"
-)
+@variant("operator", "omits values from cliques that mean nothing, as typed libraries do", "CORE-015")
 @on_result_of(children, "_clique_manifest")
 def _empty_values_omitted(manifest: Manifest, *_: Any, **__: Any) -> Manifest:
     return {**manifest, "spec": {**manifest["spec"], "podSpec": _typed(manifest["spec"]["podSpec"])}}
 
 
 @variant(
-    "cliques-with-preparation",
     "operator",
     "writes an init container of its own, with a volume, into the pod specs of cliques",
     "CORE-014",
@@ -121,7 +108,6 @@ def _typed(value: Any) -> Any:
 
 
 @variant(
-    "init-containers-of-its-own",
     "operator",
     "gives pods a further init container with a volume, and the ServiceAccount of their set",
     "CORE-008",

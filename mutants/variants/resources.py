@@ -19,7 +19,7 @@ DELAY_SECONDS = 1.0
 """Seconds for which a deleted ComputeDomain is kept, in the variant that releases it late."""
 
 
-@variant("account-owned", "operator", "owns the ServiceAccount of a set without being its controller", "RES-003")
+@variant("operator", "owns the ServiceAccount of a set without being its controller", "RES-003")
 @on_result_of(secondary_resources, "service_account")
 def _account_owned(manifest: Manifest, *_: Any) -> Manifest:
     metadata = manifest["metadata"]
@@ -28,7 +28,6 @@ def _account_owned(manifest: Manifest, *_: Any) -> Manifest:
 
 
 @variant(
-    "autoscalers-renamed",
     "operator",
     "gives autoscalers other names than their targets",
     "RES-030",
@@ -41,18 +40,12 @@ def _autoscalers_renamed() -> None:
     autoscaler_misnamed()
 
 
-@variant(
-    "pods-without-template-labels",
-    "operator",
-    "keeps the labels of a template to PodCliques",
-    *("CORE-003", "RES-023"),
-    exempt=("RES-119",),
-)
+@variant("operator", "keeps the labels of a template to PodCliques", *("CORE-003", "RES-023"), exempt=("RES-119",))
 def _pods_without_template_labels() -> None:
     pods_without_labels()
 
 
-@variant("members-in-any-order", "operator", "keeps the order that a scaling group has of its cliques", "RES-027")
+@variant("operator", "keeps the order that a scaling group has of its cliques", "RES-027")
 @on_result_of(template_drift, "group_patch")
 def _members_in_any_order(patch: Manifest, config: ScalingGroupConfig, current: PodCliqueScalingGroup) -> Manifest:
     spec = patch.get("spec", {})
@@ -62,25 +55,12 @@ def _members_in_any_order(patch: Manifest, config: ScalingGroupConfig, current: 
     return {"spec": remaining} if remaining else {}
 
 
-@variant(
-    "claims-for-main-containers",
-    "operator",
-    "passes claims to main containers only",
-    "RES-043",
-    exempt=("RES-098",),
-)
+@variant("operator", "passes claims to main containers only", "RES-043", exempt=("RES-098",))
 def _claims_for_main_containers() -> None:
     init_containers_without_claims()
 
 
-@variant(
-    "claims-for-first-containers",
-    "operator",
-    "passes claims to the first container of a pod only",
-    "RES-043",
-    "RES-044",
-    exempt=("RES-098",),
-)
+@variant("operator", "passes claims to the first container of a pod only", "RES-043", "RES-044", exempt=("RES-098",))
 @on_result_of(claims, "with_claims")
 def _claims_for_first_containers(result: Manifest, spec: Manifest, _: Any) -> Manifest:
     first, *_ = result["containers"]
@@ -89,19 +69,12 @@ def _claims_for_first_containers(result: Manifest, spec: Manifest, _: Any) -> Ma
     return {**result, **init_containers, "containers": [first, *rest]}
 
 
-@variant(
-    "nodes-counted",
-    "operator",
-    "asks for a number of nodes in ComputeDomains",
-    *("RES-070", "DEV-032"),
-    exempt=("RES-099",),
-)
+@variant("operator", "asks for a number of nodes in ComputeDomains", *("RES-070", "DEV-032"), exempt=("RES-099",))
 def _nodes_counted() -> None:
     domain_sized()
 
 
 @variant(
-    "channels-for-main-containers",
     "operator",
     "lets main containers use the channels of ComputeDomains, and no init containers",
     "RES-072",
@@ -112,7 +85,6 @@ def _channels_for_main_containers() -> None:
 
 
 @variant(
-    "channel-as-proposed",
     "operator",
     "names the template of a ComputeDomain in spec.channel.resourceClaimTemplateName, as GREP-417 has it",
     *("RES-070", "DEV-032", "DEV-034"),
@@ -124,10 +96,7 @@ def _channel_as_proposed(manifest: Manifest, *_: Any) -> Manifest:
 
 
 @variant(
-    "domains-released-late",
-    "operator",
-    "keeps a deleted ComputeDomain for a second before it lets it go",
-    *("DEV-034", "RES-073", "RES-074"),
+    "operator", "keeps a deleted ComputeDomain for a second before it lets it go", *("DEV-034", "RES-073", "RES-074")
 )
 def _domains_released_late() -> None:
     original, released_uids = DomainReconciler.reconcile, set[str]()

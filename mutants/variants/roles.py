@@ -7,7 +7,7 @@ from mutants.replacement import replace_data
 from reference_impl.plan import secondary_resources
 
 
-@variant("a-rule-per-resource", "operator", "writes a rule of the Role for each resource", "RES-004", "RES-009")
+@variant("operator", "writes a rule of the Role for each resource", "RES-004", "RES-009")
 def _a_rule_per_resource() -> None:
     rules = [
         {"apiGroups": [""], "resources": [resource], "verbs": ["watch", "list", "get"]}

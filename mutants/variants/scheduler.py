@@ -27,45 +27,24 @@ from reference_impl.scheduler.search import Search
 from reference_impl.scheduler.unschedulable import Unschedulable
 
 
-@variant(
-    "gangs-wait-in-other-words",
-    "gang-scheduler",
-    "tells waiting pods another text",
-    "SCHED-064",
-    "SCHED-065",
-    "SCHED-068",
-)
+@variant("gang-scheduler", "tells waiting pods another text", "SCHED-064", "SCHED-065", "SCHED-068")
 @on_result_of(scheduler, "reasons")
 def _gangs_wait_in_other_words(reasons: Iterable[tuple[Pod, str]], *arguments: Any) -> list[tuple[Pod, str]]:
     return [(pod, f"not yet: {reason}") for pod, reason in reasons]
 
 
-@variant(
-    "events-of-another-reason", "gang-scheduler", "gives events about waiting pods a reason of its own", "SCHED-065"
-)
+@variant("gang-scheduler", "gives events about waiting pods a reason of its own", "SCHED-065")
 def _events_of_another_reason() -> None:
     replace_data(unschedulable, "EVENT", "GangWaits", read_by=(Unschedulable, "_write"))
 
 
-@variant(
-    "gangs-without-events",
-    "gang-scheduler",
-    "posts events about pods, and none about PodGangs",
-    "SCHED-065",
-    "SCHED-054",
-)
+@variant("gang-scheduler", "posts events about pods, and none about PodGangs", "SCHED-065", "SCHED-054")
 @instead_of(GangScheduler, "_post_event")
 async def _gangs_without_events(self: GangScheduler, item: PodGang, note: str, reason: str = "") -> None:
     """Do nothing."""
 
 
-@variant(
-    "gang-conditions-in-other-words",
-    "gang-scheduler",
-    "gives the conditions of PodGangs other reasons and messages",
-    "SCHED-054",
-    "SCHED-070",
-)
+@variant("gang-scheduler", "gives the conditions of PodGangs other reasons and messages", "SCHED-054", "SCHED-070")
 @on_result_of(gang_status, "status")
 def _gang_conditions_in_other_words(status: PodGangStatus, *arguments: Any, **options: Any) -> PodGangStatus:
     reworded_conditions = [
@@ -77,19 +56,13 @@ def _gang_conditions_in_other_words(status: PodGangStatus, *arguments: Any, **op
     return msgspec.structs.replace(status, conditions=reworded_conditions)
 
 
-@variant("gangs-without-phase", "gang-scheduler", "leaves the phase of PodGangs as it is", "SCHED-070")
+@variant("gang-scheduler", "leaves the phase of PodGangs as it is", "SCHED-070")
 @on_result_of(gang_status, "status")
 def _gangs_without_phase(status: PodGangStatus, item: PodGang, *arguments: Any, **options: Any) -> PodGangStatus:
     return msgspec.structs.replace(status, phase=item.status.phase if item.status else "Pending")
 
 
-@variant(
-    "condition-of-its-own",
-    "gang-scheduler",
-    "writes a condition of a type of its own on PodGangs",
-    "SCHED-054",
-    "SCHED-070",
-)
+@variant("gang-scheduler", "writes a condition of a type of its own on PodGangs", "SCHED-054", "SCHED-070")
 @on_result_of(gang_status, "status")
 def _condition_of_its_own(
     status: PodGangStatus, item: Any, gang: Any, pods: Any, reason: Any, now: str, **options: Any
@@ -98,19 +71,12 @@ def _condition_of_its_own(
     return msgspec.structs.replace(status, conditions=conditions.with_condition(status.conditions, condition))
 
 
-@variant("placements-unscored", "gang-scheduler", "writes no placement score", "SCHED-070", "TOPO-038")
+@variant("gang-scheduler", "writes no placement score", "SCHED-070", "TOPO-038")
 def _placements_unscored() -> None:
     alter(scheduler, "score", lambda result, *arguments: None)
 
 
-@variant(
-    "preempted-gangs-unmarked",
-    "gang-scheduler",
-    "evicts gangs without a condition on them",
-    "SCHED-030",
-    "SCHED-031",
-    "SCHED-054",
-)
+@variant("gang-scheduler", "evicts gangs without a condition on them", "SCHED-030", "SCHED-031", "SCHED-054")
 @on_result_of(gang_status, "status")
 def _preempted_gangs_unmarked(status: PodGangStatus, *arguments: Any, **options: Any) -> PodGangStatus:
     rest: list[Condition] = [
@@ -120,7 +86,6 @@ def _preempted_gangs_unmarked(status: PodGangStatus, *arguments: Any, **options:
 
 
 @variant(
-    "pods-bound-in-another-order",
     "gang-scheduler",
     "binds the pods of a cycle in the reverse order",
     "SCHED-001",
@@ -135,7 +100,6 @@ def _pods_bound_in_another_order(plan: Plan, *arguments: Any) -> Plan:
 
 
 @variant(
-    "last-node-first",
     "gang-scheduler",
     "prefers the last of several nodes that are equally good",
     "SCHED-006",
@@ -152,7 +116,6 @@ def _last_node_first(nodes: Iterable[Node], used: Any, state: Any) -> Capacity:
 
 
 @variant(
-    "scaled-gangs-in-any-order",
     "gang-scheduler",
     "knows no base gangs: it places each gang whose pods have no gates",
     "SCHED-020",
@@ -164,14 +127,7 @@ def _scaled_gangs_in_any_order() -> None:
     replace(cycle, "base_scheduled", lambda gang, scheduled: True)
 
 
-@variant(
-    "scaled-gangs-outlive-base",
-    "gang-scheduler",
-    "keeps scaled gangs when it evicts their base gang",
-    "SCHED-030",
-    "SCHED-031",
-    "SCHED-054",
-)
+@variant("gang-scheduler", "keeps scaled gangs when it evicts their base gang", "SCHED-030", "SCHED-031", "SCHED-054")
 @around(preemption, "_whole_gang_units")
 def _scaled_gangs_outlive_base(
     original: Original, lower: Sequence[Gang], gangs: Sequence[Gang], preemptor: Gang
@@ -179,7 +135,7 @@ def _scaled_gangs_outlive_base(
     return list(original(lower, [dataclasses.replace(gang, base="") for gang in gangs], preemptor))
 
 
-@variant("bound-pods-annotated", "gang-scheduler", "notes the node on pods with the binding", "SCHED-071", "SCHED-063")
+@variant("gang-scheduler", "notes the node on pods with the binding", "SCHED-071", "SCHED-063")
 @around(Client, "create")
 async def _bound_pods_annotated(
     original: Original, self: Client, resource: Resource, body: Any, *arguments: Any, **named: Any
@@ -191,7 +147,6 @@ async def _bound_pods_annotated(
 
 
 @variant(
-    "searches-no-further",
     "gang-scheduler",
     "gives up if placing big pods first on the fullest nodes fails",
     "SCHED-020",
@@ -207,7 +162,6 @@ def _searches_no_further() -> None:
 
 
 @variant(
-    "room-kept-for-large-gangs",
     "gang-scheduler",
     "reserves what a gang that waits could use of the free room",
     "SCHED-020",
@@ -228,7 +182,6 @@ def _room_kept_for_large_gangs(original: Original, gang: Gang, capacity: Capacit
 
 
 @variant(
-    "gangs-below-minimum-ended",
     "gang-scheduler",
     "evicts the rest of a gang that has lost pods which nothing replaces, as GREP-393 lets schedulers do",
     "SCHED-030",

@@ -9,23 +9,23 @@ _COLUMNS = "/spec/versions/0/additionalPrinterColumns"
 _BINDING_KEY = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/levels/items/properties/key"
 
 
-@variant("another-short-name", "operator", "serves gangs with an additional short name", "CRD-001")
+@variant("operator", "serves gangs with an additional short name", "CRD-001")
 def _another_short_name() -> None:
     spoil("podgangs.scheduler.grove.io", {"op": "add", "path": "/spec/names/shortNames/-", "value": "gang"})
 
 
-@variant("another-column", "operator", "serves an additional column of sets", "CRD-002")
+@variant("operator", "serves an additional column of sets", "CRD-002")
 def _another_column() -> None:
     column = {"name": "Strategy", "type": "string", "jsonPath": ".spec.updateStrategy.type"}
     spoil("podcliquesets.grove.io", {"op": "add", "path": f"{_COLUMNS}/1", "value": column})
 
 
-@variant("columns-in-another-order", "operator", "serves the columns of sets in another order", "CRD-002")
+@variant("operator", "serves the columns of sets in another order", "CRD-002")
 def _columns_in_another_order() -> None:
     spoil("podcliquesets.grove.io", {"op": "move", "from": f"{_COLUMNS}/0", "path": f"{_COLUMNS}/1"})
 
 
-@variant("longer-topology-keys", "operator", "accepts topology keys as long as label keys", "CRD-003", "ADM-034")
+@variant("operator", "accepts topology keys as long as label keys", "CRD-003", "ADM-034")
 def _longer_topology_keys() -> None:
     longest = len("p" * 253 + "/" + "n" * 63)
     change = {"op": "replace", "path": f"{_BINDING_KEY}/maxLength", "value": longest}

@@ -13,7 +13,6 @@ from reference_impl.plan.children import Manifest
 
 
 @variant(
-    "parents-not-listed",
     "operator",
     "leaves startsAfter of PodCliques empty, and lets their pods wait all the same",
     "START-001",
@@ -29,7 +28,6 @@ def _parents_not_listed(clique: Manifest, *_: Any) -> Manifest:
 
 
 @variant(
-    "replacements-start-at-once",
     "operator",
     "lets pods start without waiting that join a clique which has Ready pods",
     "START-013",
@@ -43,7 +41,6 @@ def _replacements_start_at_once(result: dict[str, int], place: CliqueContext, ga
 
 
 @variant(
-    "whole-parents-awaited",
     "operator",
     "waits for all pods of a parent",
     "START-011",
@@ -55,7 +52,6 @@ def _whole_parents_awaited() -> None:
 
 
 @variant(
-    "first-parent-pods-awaited",
     "operator",
     "waits for one pod of each parent",
     "START-011",

@@ -29,31 +29,25 @@ from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.plan.update_clique_pods import CliqueUpdateStep
 
 
-@variant("selectors-reordered", "operator", "writes the terms of selectors in another order", "CORE-013")
+@variant("operator", "writes the terms of selectors in another order", "CORE-013")
 @around(statuses, "_selector")
 def _selectors_reordered(original: Original, pcs: str, key: str, value: str) -> str:
     return ",".join(reversed(original(pcs, key, value).split(",")))
 
 
-@variant("shorter-selectors", "operator", "selects pods by what they belong to, not by who manages them", "CORE-013")
+@variant("operator", "selects pods by what they belong to, not by who manages them", "CORE-013")
 def _shorter_selectors() -> None:
     alter(statuses, "_selector", lambda selector, pcs, key, value: f"{labels.PART_OF}={pcs},{key}={value}")
 
 
-@variant("members-select", "operator", "publishes selectors for cliques of scaling groups, too", "CORE-013")
+@variant("operator", "publishes selectors for cliques of scaling groups, too", "CORE-013")
 @on_result_of(statuses, "clique_status")
 def _members_select(status: PodCliqueStatus, clique: PodClique, *_: Any) -> PodCliqueStatus:
     selector = f"{labels.MANAGED_SELECTOR},{labels.PODCLIQUE}={clique.metadata.name}"
     return msgspec.structs.replace(status, hpa_pod_selector=status.hpa_pod_selector or selector)
 
 
-@variant(
-    "terminating-scheduled",
-    "operator",
-    "counts terminating pods as scheduled",
-    *("CORE-018", "CORE-039"),
-    exempt=("NODE-008",),
-)
+@variant("operator", "counts terminating pods as scheduled", *("CORE-018", "CORE-039"), exempt=("NODE-008",))
 @on_result_of(statuses, "clique_status")
 def _terminating_scheduled(status: PodCliqueStatus, clique: PodClique, members: list[Pod], *_: Any) -> PodCliqueStatus:
     terminating_count = sum(pod.terminating and pod.scheduled for pod in members)
@@ -61,7 +55,6 @@ def _terminating_scheduled(status: PodCliqueStatus, clique: PodClique, members: 
 
 
 @variant(
-    "other-reasons",
     "operator",
     "gives conditions about numbers of pods other reasons",
     "CORE-011",
@@ -76,7 +69,6 @@ def _other_reasons() -> None:
 
 
 @variant(
-    "refusals-worded-otherwise",
     "operator",
     "words errors of cliques otherwise, in one entry of the set, and posts events about the cliques as well",
     *("CORE-040", "CORE-046", "CORE-047", "CORE-048"),
@@ -102,9 +94,7 @@ def _refusals_worded_otherwise() -> None:
     replace(Writer, "warn", warn)
 
 
-@variant(
-    "scaled-to-zero-in-silence", "operator", "posts no event about a scaling group that has no replicas", "CORE-029"
-)
+@variant("operator", "posts no event about a scaling group that has no replicas", "CORE-029")
 @around(Writer, "warn")
 async def _scaled_to_zero_in_silence(
     original: Original, self: Writer, resource: Any, item: Any, reason: str, note: str
@@ -113,7 +103,7 @@ async def _scaled_to_zero_in_silence(
         await original(self, resource, item, reason, note)
 
 
-@variant("completed-kept", "operator", "keeps the list of replaced pods of a clique after its update", "UPD-010")
+@variant("operator", "keeps the list of replaced pods of a clique after its update", "UPD-010")
 @around(update_clique_pods, "_next_step")
 def _completed_kept(
     original: Original, clique: PodClique, progress: CliqueUpdateProgress, members: Any, current: Any, now: str
@@ -126,13 +116,7 @@ def _completed_kept(
     return dataclasses.replace(step, progress=extended_progress)
 
 
-@variant(
-    "condition-in-other-words",
-    "operator",
-    "describes missing topology levels with one text, which names none",
-    "RES-065",
-    "RES-092",
-)
+@variant("operator", "describes missing topology levels with one text, which names none", "RES-065", "RES-092")
 @around(topology, "condition")
 def _condition_in_other_words(original: Original, pcs: Any, levels: Any, now: str) -> Condition | None:
     reported = original(pcs, levels, now)

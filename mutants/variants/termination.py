@@ -18,7 +18,6 @@ from reference_impl.plan.children import CliqueOf
 
 
 @variant(
-    "termination-reported-as-false",
     "operator",
     "sets the condition of a termination to False, instead of removing it, when a group has recovered",
     "TERM-004",
@@ -38,7 +37,6 @@ def _termination_reported_as_false(
 
 
 @variant(
-    "gangs-terminated-as-well",
     "operator",
     "has the gangs of a terminated replica recreated, as GREP-393 has it",
     "TERM-001",
@@ -51,7 +49,6 @@ def _gangs_terminated_as_well() -> None:
 
 
 @variant(
-    "single-replicas-terminated-as-well",
     "operator",
     "terminates single replicas of a scaling group that is breached, as the operator's README has it",
     "TERM-011",
@@ -62,7 +59,6 @@ def _single_replicas_terminated_as_well() -> None:
 
 
 @variant(
-    "breached-groups-terminated-by-replicas",
     "operator",
     "terminates the affected replicas of a breached scaling group alone, as the operator's README has it",
     "TERM-001",
@@ -83,7 +79,6 @@ def _breached_groups_terminated_by_replicas() -> None:
 
 
 @variant(
-    "starting-pods-are-lost",
     "operator",
     "counts ready pods alone, as the comment of the condition has it",
     "CORE-017",
@@ -97,7 +92,6 @@ def _starting_pods_are_lost() -> None:
 
 
 @variant(
-    "gang-of-a-breached-clique-terminated",
     "operator",
     "terminates the gang of a breached standalone clique without scaled gangs, as the comment of PodClique has it",
     "TERM-001",
@@ -111,7 +105,6 @@ def _gang_of_a_breached_clique_terminated() -> None:
 
 
 @variant(
-    "running-pods-are-not-lost",
     "operator",
     "terminates cliques with too few running pods alone, as the comment of terminationDelay has it",
     "TERM-001",
@@ -132,7 +125,6 @@ def _running_pods_are_not_lost(breached_at: float | None, clique: PodClique) -> 
 
 
 @variant(
-    "any-breach-terminates-the-replica",
     "operator",
     "terminates the replica of any breached PodClique, even one that never ran, as GREP-393 has it",
     "TERM-001",

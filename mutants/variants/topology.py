@@ -17,7 +17,6 @@ from reference_impl.plan.layout import EntryGang
 
 
 @variant(
-    "nothing-inherited",
     "operator",
     "gives a scaled gang no constraint if its scaling group has none",
     "RES-060",
@@ -36,7 +35,7 @@ def _nothing_inherited(
     return dataclasses.replace(original, topology=None) if inherits else original
 
 
-@variant("missing-binding-is-true", "operator", "reports a missing binding with the status True", "RES-065")
+@variant("operator", "reports a missing binding with the status True", "RES-065")
 @on_result_of(topology, "condition")
 def _missing_binding_is_true(current: Condition | None, *_: Any) -> Condition | None:
     missing = current is not None and current.reason == "ClusterTopologyNotFound"

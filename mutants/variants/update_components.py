@@ -13,32 +13,19 @@ from reference_impl.api.models import Condition, PodCliqueSet
 from reference_impl.plan import update_clique_pods, update_condition, update_group_replicas, update_progress
 
 
-@variant(
-    "budget-unused",
-    "operator",
-    "replaces one pod and one replica at a time",
-    *("UPD-047", "UPD-048"),
-    exempt=("UPD-049",),
-)
+@variant("operator", "replaces one pod and one replica at a time", *("UPD-047", "UPD-048"), exempt=("UPD-049",))
 def _budget_unused() -> None:
     replace(update_clique_pods, "additional_pods", lambda step, clique, members, current, budget: [])
     replace(update_group_replicas, "additional_replicas", lambda step, replicas, budget: [])
 
 
-@variant(
-    "sets-say-nothing-of-updates",
-    "operator",
-    "says of no set that it is being updated",
-    *("UPD-050", "UPD-051"),
-    exempt=("UPD-061",),
-)
+@variant("operator", "says of no set that it is being updated", *("UPD-050", "UPD-051"), exempt=("UPD-061",))
 @on_result_of(update_condition, "set_condition")
 def _sets_say_nothing_of_updates(condition: Condition, parts: Any, now: str, *, in_progress: bool) -> Condition:
     return update_condition._condition("False", "See the components", now) if in_progress else condition
 
 
 @variant(
-    "no-budget-with-on-delete",
     "operator",
     "refuses the strategy OnDelete with a rollingUpdate",
     *("UPD-035", "UPD-037", "UPD-038", "COHR-090", "COHR-093"),
@@ -53,7 +40,6 @@ def _no_budget_with_on_delete(violations: Iterator[FieldError], pcs: PodCliqueSe
 
 
 @variant(
-    "low-budget-refused-with-rolling-recreate",
     "operator",
     "refuses a maxUnavailable between one and minAvailable, whatever the strategy",
     *("UPD-047", "UPD-048"),

@@ -16,20 +16,17 @@ from reference_impl.plan import update_clique_pods, update_group_replicas, updat
 from reference_impl.plan.update_group_replicas import Replica
 
 
-@variant("selection-cleared", "operator", "clears the selected pod when an update restarts", "UPD-022", "UPD-023")
+@variant("operator", "clears the selected pod when an update restarts", "UPD-022", "UPD-023")
 def _selection_cleared() -> None:
     replace(update_clique_pods, "carried_selection", lambda clique, old, members: None)
 
 
-@variant(
-    "selected-replica-cleared", "operator", "clears the selected replica of a group when an update restarts", "UPD-028"
-)
+@variant("operator", "clears the selected replica of a group when an update restarts", "UPD-028")
 def _selected_replica_cleared() -> None:
     replace(update_group_replicas, "carried_selection", lambda old, replicas: None)
 
 
 @variant(
-    "last-replica-of-a-set-first",
     "operator",
     "updates the replicas of a set from the last to the first, apart from unplaced and breached ones",
     *("UPD-001", "UPD-006", "UPD-029", "UPD-030", "UPD-031", "UPD-032", "UPD-033"),
@@ -40,19 +37,17 @@ def _last_replica_of_a_set_first() -> None:
 
 
 @variant(
-    "set-replicas-together",
     "operator",
     "updates all replicas of a set in parallel",
     *("UPD-031", "UPD-032", "UPD-034", "UPD-035"),
     exempt=("UPD-001", "UPD-029", "UPD-030", "UPD-033"),
     conflict="scenes of other requirements count the replicas that an update has reached",
 )
-def _replicas_side_by_side() -> None:
+def _set_replicas_together() -> None:
     update_replicas_side_by_side()
 
 
 @variant(
-    "last-replica-of-a-group-first",
     "operator",
     "recreates the available replicas of a group from the last to the first",
     *("UPD-004", "UPD-010", "UPD-025", "UPD-026", "UPD-027", "UPD-028"),
@@ -63,12 +58,7 @@ def _last_replica_of_a_group_first(chosen: Replica | None, ready: list[Replica])
     return max(ready, key=lambda replica: replica.index, default=None)
 
 
-@variant(
-    "available-replica-before-lost-ones",
-    "operator",
-    "deletes the next available replica of a group before those that are not available",
-    "UPD-025",
-)
+@variant("operator", "deletes the next available replica of a group before those that are not available", "UPD-025")
 @on_result_of(update_group_replicas, "_next_step")
 def _available_replica_before_lost_ones(
     step: update_group_replicas.GroupUpdateStep, *rest: Any
@@ -77,7 +67,6 @@ def _available_replica_before_lost_ones(
 
 
 @variant(
-    "youngest-pod-first",
     "operator",
     "replaces the youngest Ready pod of a clique first",
     *("UPD-002", "UPD-005", "UPD-010", "UPD-016"),
@@ -90,7 +79,6 @@ def _youngest_pod_first() -> None:
 
 
 @variant(
-    "ready-pods-wait-for-all-others",
     "operator",
     "selects a Ready pod only while all pods of its clique are Ready",
     *("UPD-014", "UPD-015", "UPD-016", "UPD-018", "UPD-021", "UPD-022"),
@@ -106,7 +94,6 @@ def _ready_pods_wait_for_all_others(
 
 
 @variant(
-    "unready-pods-one-at-a-time",
     "operator",
     "replaces one old pod at a time, those that are not Ready first, and waits for its successor, as GREP-291 has it",
     *("UPD-015", "UPD-016", "UPD-017", "UPD-018", "UPD-021", "UPD-022"),
@@ -123,7 +110,6 @@ def _unready_pods_one_at_a_time(
 
 
 @variant(
-    "members-counted-as-well",
     "operator",
     "counts the cliques of groups in the update counters of a set",
     *("UPD-007", "UPD-008"),
@@ -150,7 +136,6 @@ def _members_counted_as_well(
 
 
 @variant(
-    "last-selection-kept",
     "operator",
     "leaves the last selected pod in the progress of a finished update",
     *("UPD-007", "UPD-010"),
@@ -171,7 +156,6 @@ def _last_selection_kept(
 
 
 @variant(
-    "ended-with-the-minimum",
     "operator",
     "ends the update of a clique with minAvailable Ready pods",
     *("UPD-050", "UPD-051"),

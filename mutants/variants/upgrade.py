@@ -16,12 +16,7 @@ LATEST_SCHEMES = ("legacy-0.36", "canonical-0.36")
 """Hash schemes of operators that are built with the latest libraries."""
 
 
-@variant(
-    "migration-ends-with-false",
-    "operator",
-    "leaves the condition of a migration with the status False",
-    *("UPG-012", "UPG-015", "UPG-022"),
-)
+@variant("operator", "leaves the condition of a migration with the status False", *("UPG-012", "UPG-015", "UPG-022"))
 @on_result_of(conditions, "without_condition")
 def _migration_ends_with_false(
     current: list[Condition] | None, old: list[Condition] | None, kind: str
@@ -33,7 +28,6 @@ def _migration_ends_with_false(
 
 
 @variant(
-    "hashes-of-the-newest-libraries-unknown",
     "operator",
     "recognizes no hashes of operators that are built with the newest libraries",
     *("UPG-001", "UPG-002", "UPG-006", "UPG-007"),

@@ -124,9 +124,9 @@ async def _objects_late(original: Original, self: WorkloadBackend, change: Chang
     await original(self, change, gang)
 
 
-@variant("wl-warned-at-the-set", "operator", "posts warnings about the set of a gang", "WAPI-076", "WAPI-079")
+@variant("operator", "posts warnings about the set of a gang", "WAPI-076", "WAPI-079")
 @instead_of(WorkloadBackend, "_warn")
-async def _warned_at_the_set(self: WorkloadBackend, gang: PodGang, plan: Planned) -> None:
+async def _wl_warned_at_the_set(self: WorkloadBackend, gang: PodGang, plan: Planned) -> None:
     warned, now = self._warned.get(gang.metadata.key, ("", False)), (plan.refusal, has_preferred_topology(gang))
     self._warned[gang.metadata.key] = now
     pcs = self._cache.set_of(gang)
@@ -135,15 +135,8 @@ async def _warned_at_the_set(self: WorkloadBackend, gang: PodGang, plan: Planned
         await self._writer.warn(models.PODCLIQUESETS, pcs, "NotAsAsked", note)
 
 
-@variant(
-    "wl-workloads-without-controller",
-    "operator",
-    "leaves the controllerRef of Workloads out",
-    "WAPI-073",
-    "WAPI-083",
-    exempt=("WAPI-093",),
-)
-def _workloads_without_controller() -> None:
+@variant("operator", "leaves the controllerRef of Workloads out", "WAPI-073", "WAPI-083", exempt=("WAPI-093",))
+def _wl_workloads_without_controller() -> None:
     def uncontrolled(gang: PodGang, objects: list[Manifest]) -> list[Manifest]:
         for manifest in objects:
             if manifest["kind"] == "Workload":
@@ -154,7 +147,6 @@ def _workloads_without_controller() -> None:
 
 
 @variant(
-    "wl-long-lists-rejected",
     "operator",
     "rejects sets with more standalone cliques than a list of templates can have",
     "WAPI-078",
@@ -163,7 +155,7 @@ def _workloads_without_controller() -> None:
     conflict="other profiles have such sets",
 )
 @on_result_of(podcliqueset, "judge")
-def _long_lists_rejected(verdict: AdmissionResult, new: Any, *arguments: Any) -> AdmissionResult:
+def _wl_long_lists_rejected(verdict: AdmissionResult, new: Any, *arguments: Any) -> AdmissionResult:
     count = len(new["spec"]["template"]["cliques"])
     if count <= MAX_ENTRIES:
         return verdict
