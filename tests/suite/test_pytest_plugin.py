@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 
@@ -199,7 +201,8 @@ def test_conformance_tests_run_with_pytests_own_options(tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.thorough), "2"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("workers", ["0", "2"])
 def test_ctrl_c_leaves_only_a_verdict_of_the_completed_tests(tmp_path: Path, workers: str) -> None:
     """A terminal sends SIGINT to all processes of the session, also while a test plays its scene."""
     command = [*PYTEST, *JUDGE_OPTIONS, "--grove-profile", "core", "-n", workers, "-v"]
@@ -244,15 +247,6 @@ def test_a_wait_without_success_reports_the_last_state() -> None:
     assert cluster.wait_for("it comes", iter([0, [], "it"]).__next__) == "it"
     with pytest.raises(TimeoutError, match=r"not seen within 0 s: it comes; last seen: \[\]"):
         cluster.wait_for("it comes", list, timeout=0)
-
-
-@pytest.mark.cluster
-def test_other_peoples_tests_get_a_cluster(tmp_path: Path) -> None:
-    (tmp_path / EXAMPLE.name).write_text(EXAMPLE.read_text())
-    (tmp_path / "test_nodes.py").write_text(NODE_TESTS)
-    done = session(tmp_path)
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
-    assert remains(tmp_path / "state") == []
 
 
 SHARED_TESTS = """
@@ -349,33 +343,55 @@ def test_another_implementation_than_the_cluster_runs_is_refused(tmp_path: Path)
     assert "runs no implementation, and the fixture grove_implementation says reference for this test" in done.stdout
 
 
-@pytest.mark.cluster
-def test_nodes_end_with_the_test_or_fixture_that_adds_them(tmp_path: Path) -> None:
-    (tmp_path / "test_shared.py").write_text(SHARED_TESTS)
-    done = session(tmp_path)
-    assert "4 passed" in done.stdout, done.stdout + done.stderr
-    assert not (tmp_path / "reports").exists()
+@pytest.fixture(scope="module")
+def user_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """The folder and the output of one session with the tests of several users, which share a cluster."""
+    folder = tmp_path_factory.mktemp("users")
+    (folder / EXAMPLE.name).write_text(EXAMPLE.read_text())
+    (folder / "test_misuse.py").write_text(MISUSE_TESTS)
+    (folder / "test_nodes.py").write_text(NODE_TESTS)
+    (folder / "test_shared.py").write_text(SHARED_TESTS)
+    done = session(folder, "-n", "1", "-rfp")
+    yield folder, done.stdout + done.stderr
+    assert remains(folder / "state") == []
+
+
+def count_outcomes(output: str, file: str) -> Counter[str]:
+    """Return the number of tests of a file by outcome, according to pytest's short summary."""
+    return Counter(re.findall(rf"^([A-Z]+) {file}::", output, re.M))
 
 
 @pytest.mark.cluster
-def test_a_mistake_is_one_line_and_a_failed_test_leaves_logs(tmp_path: Path) -> None:
-    (tmp_path / "test_misuse.py").write_text(MISUSE_TESTS)
-    done = session(tmp_path, "-n", "1")
-    assert "6 failed" in done.stdout, done.stdout + done.stderr
+def test_other_peoples_tests_get_a_cluster(user_session: tuple[Path, str]) -> None:
+    output = user_session[1]
+    assert count_outcomes(output, EXAMPLE.name) == {"PASSED": 1}, output
+    assert count_outcomes(output, "test_nodes.py") == {"PASSED": 1}, output
+
+
+@pytest.mark.cluster
+def test_nodes_end_with_the_test_or_fixture_that_adds_them(user_session: tuple[Path, str]) -> None:
+    output = user_session[1]
+    assert count_outcomes(output, "test_shared.py") == {"PASSED": 4}, output
+
+
+@pytest.mark.cluster
+def test_a_mistake_is_one_line_and_a_failed_test_leaves_logs(user_session: tuple[Path, str]) -> None:
+    folder, output = user_session
+    assert count_outcomes(output, "test_misuse.py") == {"FAILED": 6}, output
     for line in re.findall(r'"(.*)": lambda', MISUSE_TESTS):
-        assert f": {line}" in done.stdout
-    for part in re.split(r"^_+ test_misuse\[.*$", done.stdout, flags=re.MULTILINE)[1:]:
+        assert f": {line}" in output
+    for part in re.split(r"^_+ test_misuse\[.*$", output, flags=re.MULTILINE)[1:]:
         frames = re.findall(r"^\S*\.py:\d+: .*$", part.partition("short test summary")[0], re.MULTILINE)
         assert [frame.partition(":")[0] for frame in frames[:-1]] == ["test_misuse.py"], part
-    folders = list((tmp_path / "reports").glob("pytest-*/*"))
-    assert len(folders) == 6 and all((folder / "operator.log").exists() for folder in folders)
-    assert all((folder / "cluster" / "kube-scheduler.log").exists() for folder in folders)
-    assert f"during the test: {folders[0].relative_to(tmp_path).parent}" in done.stdout
-    assert remains(tmp_path / "state") == []
+    log_folders = list((folder / "reports").glob("pytest-*/*"))
+    assert len(log_folders) == 6 and all((log_folder / "operator.log").exists() for log_folder in log_folders)
+    assert all((log_folder / "cluster" / "kube-scheduler.log").exists() for log_folder in log_folders)
+    assert f"during the test: {log_folders[0].relative_to(folder).parent}" in output
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("options", [(), pytest.param(("-n", "1"), marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("options", [(), ("-n", "1")])
 def test_the_cluster_of_the_first_failure_is_kept(tmp_path: Path, options: tuple[str, ...]) -> None:
     (tmp_path / "test_kept.py").write_text(FAILING_TESTS)
     done = session(tmp_path, "--grove-keep-cluster", *options)
