@@ -150,3 +150,12 @@ def test_the_selection_covers_each_profile_both_roles_and_the_invariants() -> No
     assert {mutant.role for mutant in chosen} == {"operator", "gang-scheduler"}
     assert any(identity.startswith(trials.INVARIANT) for identity in claimed)
     assert len(chosen) <= 17, "make test is to stay short; make mutants proves all of them"
+
+
+def test_every_third_mutant_of_the_selection_covers_both_roles_and_a_profile_of_its_own() -> None:
+    """`make test` proves only these mutants."""
+    registry = requirement.load()
+    quick = MUTANTS.named(trials.selection())[::3]
+    profiles = [{registry.requirements[identity].profile for identity in mutant.caught_by} for mutant in quick]
+    assert {mutant.role for mutant in quick} == {"operator", "gang-scheduler"}
+    assert len(set().union(*profiles)) >= len(quick) == 6
