@@ -86,6 +86,7 @@ def count_pods_by_state() -> dict[str, int]:
     return counts
 
 
+@pytest.mark.thorough
 @pytest.mark.cluster
 def test_a_sample_runs_on_its_nodes_and_is_handled_after_a_restore(state: StateRoot) -> None:
     result = grove_conformance("cluster", "up", "play", "--implementation", "reference", "--sample", "serving")

@@ -21,7 +21,7 @@ from kube.errors import ApiError
 from kube.resource import PODS, Resource
 from tests.docs.test_user_pages import PROGRAM, commands, run
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.thorough]
 
 PAGE = PROJECT / "docs" / "ai-conformance.md"
 JOBS = Resource("batch", "v1", "jobs", "Job")

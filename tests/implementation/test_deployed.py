@@ -92,6 +92,7 @@ def test_a_deployment_is_started_stopped_killed_and_removed_through_the_api(
         api.get("deployments", *OPERATOR_KEY)
 
 
+@pytest.mark.thorough
 def test_another_version_replaces_the_deployment_and_is_replaced_again(
     cluster: Cluster, api: Api, kubelet: FakeKubelet
 ) -> None:

@@ -82,6 +82,7 @@ def test_an_operator_that_repeats_lost_creations_is_detected(monkeypatch: pytest
         assert any("pod-index" in line or line.startswith("INV-025") for line in outcome.lines), outcome.lines
 
 
+@pytest.mark.thorough
 def test_an_operator_that_bypasses_the_proxy_is_reported(tmp_path: Path) -> None:
     descriptor = tmp_path / "other.yaml"
     idle_process = f'{{argv: ["{Path(__file__).parent / "idle.sh"}"], ready: {{log: ready, within: 10}}}}'

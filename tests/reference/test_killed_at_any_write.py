@@ -195,10 +195,10 @@ PREEMPTION = (
     ("name", "story", "victim", "least"),
     [
         ("made-operator", MAKING, "operator", [30]),
-        ("made-scheduler", MAKING, "gang-scheduler", [CREATED_PODS]),
+        pytest.param("made-scheduler", MAKING, "gang-scheduler", [CREATED_PODS], marks=pytest.mark.thorough),
         ("changed-operator", CHANGES, "operator", [15, 10, 6]),
-        ("changed-scheduler", CHANGES, "gang-scheduler", [3, 3, 0]),
-        ("preempted-operator", PREEMPTION, "operator", [10]),
+        pytest.param("changed-scheduler", CHANGES, "gang-scheduler", [3, 3, 0], marks=pytest.mark.thorough),
+        pytest.param("preempted-operator", PREEMPTION, "operator", [10], marks=pytest.mark.thorough),
         ("preempted-scheduler", PREEMPTION, "gang-scheduler", [2 * PODS_OF_A_SET]),
     ],
 )

@@ -181,6 +181,7 @@ async def all_deaths(cluster: Cluster) -> int:
         recorder.stop()
 
 
+@pytest.mark.thorough
 def test_killing_the_operator_during_a_migration_restarts_no_pods(cluster: Cluster) -> None:
     assert NEW.written == CANONICAL
     assert asyncio.run(all_deaths(cluster)) > 25

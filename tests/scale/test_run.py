@@ -141,6 +141,7 @@ def test_the_phases_of_a_scenario_file_are_run(scale_run: ScaleRun) -> None:
     assert phases["update"]["markers"]["first-pod-deleted"] < phases["update"]["markers"]["pcs-updated"]
 
 
+@pytest.mark.thorough
 def test_the_exit_of_an_operator_without_pods_ends_the_run(tmp_path: Path) -> None:
     descriptor = tmp_path / "dies.yaml"
     descriptor.write_text(

@@ -42,6 +42,7 @@ def test_the_cluster_of_a_failure_stays_with_all_that_is_on_it(real_run: RealRun
     assert real_run.remains() == []
 
 
+@pytest.mark.thorough
 def test_a_run_that_passes_keeps_no_evidence(real_run: RealRun) -> None:
     real_run.write(FAILING_TESTS.replace("lambda view: None", "lambda view: True"))
     result = real_run.run(keep_cluster=True)

@@ -50,6 +50,7 @@ def test_the_garbage_collector_of_our_cluster_is_restarted_only_for_new_kinds(ba
     assert new_kinds.learn(bare_cluster, api) and manager(bare_cluster) != third
 
 
+@pytest.mark.thorough
 def test_the_garbage_collector_of_another_cluster_is_waited_for(
     bare_cluster: Cluster, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

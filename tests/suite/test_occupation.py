@@ -227,6 +227,7 @@ def test_a_kwok_that_reads_its_stages_from_a_file_is_refused(tmp_path: Path) -> 
         pytest.fail("KWOK would go on with its own")
 
 
+@pytest.mark.thorough
 def test_an_implementation_is_tried_on_a_cluster_of_others_and_leaves_nothing(foreign: Cluster) -> None:
     on = ChosenKubeconfig(foreign.kubeconfig, OPTIONS)
     outcome = trial.run_trial(loading.load("reference"), None, 60, lambda subject, step: None, existing_cluster=on)

@@ -31,6 +31,7 @@ def test_control_c(real_run: RealRun, workers: int) -> None:
     assert real_run.remains() == []
 
 
+@pytest.mark.thorough
 def test_a_killed_worker(real_run: RealRun) -> None:
     real_run.start(workers=1)
     os.kill(real_run.worker(), signal.SIGKILL)
@@ -51,6 +52,7 @@ def test_a_killed_suite(real_run: RealRun) -> None:
     assert real_run.remains() == []
 
 
+@pytest.mark.thorough
 def test_a_killed_api_server_is_not_the_implementations_fault(real_run: RealRun) -> None:
     real_run.start(workers=1)
     real_run.component("kube-apiserver").kill()
@@ -61,7 +63,8 @@ def test_a_killed_api_server_is_not_the_implementations_fault(real_run: RealRun)
     assert real_run.remains() == []
 
 
-@pytest.mark.parametrize("name", [pytest.param("kwok", marks=pytest.mark.thorough), "etcd"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["kwok", "etcd"])
 def test_a_hang_that_passes_is_not_the_implementations_fault(real_run: RealRun, name: str) -> None:
     """The affected wait ends at once and without a verdict. The next test starts when the hang is over."""
     real_run.write(WAITING + LATER_TEST, ids=3)
@@ -78,6 +81,7 @@ def test_a_hang_that_passes_is_not_the_implementations_fault(real_run: RealRun, 
     assert real_run.remains() == []
 
 
+@pytest.mark.thorough
 def test_a_suite_that_was_stopped_judges_nothing_by_the_time_that_it_missed(real_run: RealRun) -> None:
     real_run.write(WAITING + LATER_TEST, ids=3)
     real_run.start(workers=1)

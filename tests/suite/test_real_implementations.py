@@ -70,6 +70,7 @@ while True:
     assert real_run.remains() == []
 
 
+@pytest.mark.thorough
 def test_an_implementation_that_exits_at_once(real_run: RealRun, tmp_path: Path) -> None:
     argv = """["${python}", "-c", "print('no such flag'); raise SystemExit(3)"]"""
     process = f'{{argv: {argv}, ready: {{http: "http://127.0.0.1:${{port.health}}/readyz"}}}}'

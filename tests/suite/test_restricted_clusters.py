@@ -105,6 +105,7 @@ def run(cluster: Cluster, folder: Path, *arguments: str) -> tuple[subprocess.Com
     return done, yaml.safe_load(report.read_text(encoding="utf-8"))
 
 
+@pytest.mark.thorough
 def test_the_reference_conforms_in_restricted_namespaces(cluster: Cluster, api: Api, tmp_path: Path) -> None:
     with restricted(api):
         done, report = run(cluster, tmp_path, *SELECTION)

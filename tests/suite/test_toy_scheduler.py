@@ -206,6 +206,7 @@ def test_a_run_adds_labels_records_placements_and_survives_the_death_of_one_proc
     assert '"placements"' in gzip.decompress((bundle / "history.jsonl.gz").read_bytes()).decode()
 
 
+@pytest.mark.thorough
 def test_a_scheduler_that_never_binds_is_named_with_the_end_of_its_logs(run: Any) -> None:
     result = run("deaf", DEAF_TEST, 1, fault="deaf")
     assert result.outcomes == {"AA-001": "failed"}, result.out + result.err
