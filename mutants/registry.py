@@ -144,7 +144,7 @@ def _by_requirement(claims: Iterable[tuple[str, Iterable[str]]]) -> dict[str, li
     return claimants
 
 
-def name_of(apply: Apply) -> str:
+def name_of(apply: Callable[..., Any]) -> str:
     """Return the name of the switch that a function applies: `_gate_misnamed` is gate-misnamed."""
     return apply.__name__.strip("_").replace("_", "-")
 

@@ -49,7 +49,8 @@ def _shared_claims_not_joined_again() -> None:
 
 @mutant(ROLE, "reserves claims for gangs, besides their pods", "DEV-030", "DEV-031")
 @on_result_of(ClaimDecision, "status")
-def _claims_reserved_for_gangs(status: dict[str, Any], decision: ClaimDecision, *arguments: Any) -> dict[str, Any]:
+def claims_reserved_for_gangs(status: dict[str, Any], decision: ClaimDecision, *arguments: Any) -> dict[str, Any]:
+    """Add a reservation for the gang."""
     gang = {"apiGroup": "scheduler.grove.io", "resource": "podgangs", "name": "gang", "uid": "gang"}
     entries = [consumer for consumer in status["reservedFor"] if consumer["uid"] != gang["uid"]]
     return {**status, "reservedFor": [*entries, gang]}

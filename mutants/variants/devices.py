@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from kube.errors import REQUEST_FAILED, ApiError
-from mutants.registry import variant
-from mutants.replacement import Original, alter, around, on_result_of, replace
+from mutants.profiles.devices_shared import claims_reserved_for_gangs
+from mutants.registry import name_of, variant
+from mutants.replacement import Original, alter, around, instead_of, on_result_of, replace
 from reference_impl.scheduler import cycle
 from reference_impl.scheduler.cycle import Cycle
 from reference_impl.scheduler.devices import decisions
@@ -17,15 +18,41 @@ from reference_impl.scheduler.devices.claim_store import ClaimStore
 from reference_impl.scheduler.devices.decisions import ClaimDecision
 from reference_impl.scheduler.devices.inventory import Inventory, NodeDevices
 from reference_impl.scheduler.devices.ledger import Ledger
-from reference_impl.scheduler.devices.objects import FINALIZER
+from reference_impl.scheduler.devices.objects import FINALIZER, ResourceClaim
 from reference_impl.scheduler.gang import Gang
+from reference_impl.scheduler.scheduler import GangScheduler
 from reference_impl.scheduler.shortfall import Shortfall
 
 ROLE: Final = "gang-scheduler"
 PROFILE: Final = ("devices",)
 WRITES: Final = "each replaces the write of a claim"
 DELAY_SECONDS = 1.0
-"""Seconds before claims are allocated, in the variant that allocates late."""
+"""Seconds before claims are allocated or freed, in the variants that do so late."""
+INTERVAL_SECONDS = 3.0
+"""Seconds between scheduling cycles, in the variant that schedules at intervals."""
+
+Status = dict[str, Any]
+StatusWrites = Callable[[Status, ClaimDecision], list[Status]]
+"""A function that returns what is written instead of the status of a claim, one write after the other."""
+
+
+def _writes_variant(text: str, *passes: str, finalizer_first: bool = True) -> Callable[[StatusWrites], StatusWrites]:
+    """Register the function as a variant in the writes of claims. Claims for extended resources are created as
+    before."""
+
+    def register(writes: StatusWrites) -> StatusWrites:
+        @around(ClaimStore, "_write")
+        async def apply(original: Original, self: ClaimStore, decision: ClaimDecision) -> bool:
+            if not decision.claim.metadata.name:
+                written: bool = await original(self, decision)
+                return written
+            statuses = writes(decision.status(self._cycle_inventory), decision)
+            return await _all_written(self, decision, statuses, finalizer_first=finalizer_first)
+
+        variant(ROLE, text, *passes, profiles=PROFILE, conflict=WRITES, name=name_of(writes))(apply)
+        return writes
+
+    return register
 
 
 @variant(
@@ -81,72 +108,83 @@ async def _claims_allocated_late(
     return await original(self, order)
 
 
-@variant(
-    ROLE,
-    "allocates a claim and reserves it for the pods in a second write",
-    "DEV-001",
-    "DEV-003",
+@_writes_variant("allocates a claim and reserves it for the pods in a second write", "DEV-001", "DEV-003", "DEV-006")
+def _claims_reserved_after_allocation(status: Status, decision: ClaimDecision) -> list[Status]:
+    return [{key: status[key]} for key in ("allocation", "reservedFor") if key in status]
+
+
+@_writes_variant("reserves a shared claim for one pod after the other", "DEV-006", "DEV-001")
+def _claims_reserved_for_one_pod_at_a_time(status: Status, decision: ClaimDecision) -> list[Status]:
+    consumers = status["reservedFor"]
+    first_count = min(len(decision.claim.status.reserved_for) + 1, len(consumers))
+    return [{**status, "reservedFor": consumers[:count]} for count in range(first_count, len(consumers) + 1)]
+
+
+@_writes_variant("adds the finalizer to claims once they are allocated", "DEV-001", "DEV-005", finalizer_first=False)
+def _finalizer_after_allocation(status: Status, decision: ClaimDecision) -> list[Status]:
+    return [status]
+
+
+@_writes_variant(
+    "allocates each claim, deallocates it, and allocates it again", "DEV-001", "DEV-002", "DEV-003", "DEV-005"
+)
+def _claims_allocated_anew(status: Status, decision: ClaimDecision) -> list[Status]:
+    return [status, {"allocation": None, "reservedFor": None}, status] if "allocation" in status else [status]
+
+
+@_writes_variant(
+    "leaves it to the controller manager to reserve an allocated claim for the pods that join others (DRA-14)",
+    "DEV-027",
     "DEV-006",
-    profiles=PROFILE,
-    conflict=WRITES,
 )
-def _claims_reserved_after_allocation() -> None:
-    async def write(self: ClaimStore, decision: ClaimDecision) -> bool:
-        status = _status(self, decision)
-        if not (allocation := status.pop("allocation", None)):
-            return await original(self, decision)
-        return await _all_written(self, decision, {"allocation": allocation}, status)
-
-    original = ClaimStore._write
-    _replace_write(write)
-
-
-@variant(
-    ROLE, "reserves a shared claim for one pod after the other", "DEV-006", "DEV-001", profiles=PROFILE, conflict=WRITES
-)
-def _claims_reserved_for_one_pod_at_a_time() -> None:
-    async def write(self: ClaimStore, decision: ClaimDecision) -> bool:
-        status = _status(self, decision)
-        consumers = status["reservedFor"]
-        first_count = min(len(decision.claim.status.reserved_for) + 1, len(consumers))
-        writes = [{**status, "reservedFor": consumers[:count]} for count in range(first_count, len(consumers) + 1)]
-        return await _all_written(self, decision, *writes)
-
-    _replace_write(write)
+def _claims_joined_without_reservation(status: Status, decision: ClaimDecision) -> list[Status]:
+    return [status] if "allocation" in status or not decision.claim.consumers else []
 
 
 @variant(
     ROLE,
-    "adds the finalizer to claims once they are allocated",
-    "DEV-001",
+    "reserves claims for gangs as well, and frees them itself a second after their last pod is gone",
+    "DEV-030",
+    "DEV-031",
     "DEV-005",
+    "DEV-029",
     profiles=PROFILE,
     conflict=WRITES,
 )
-def _finalizer_after_allocation() -> None:
-    async def write(self: ClaimStore, decision: ClaimDecision) -> bool:
-        return await _all_written(self, decision, _status(self, decision), finalizer_first=False)
+def _claims_freed_by_the_scheduler() -> None:
+    original_run, original_use = GangScheduler.run, Ledger._use
 
-    _replace_write(write)
+    async def run(self: GangScheduler) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_free_claims_of_gone_pods(self))
+            await original_run(self)
+
+    def use(self: Ledger, used_claim: ResourceClaim, delta: int) -> None:
+        """Count the pods that use a claim, and not the gang."""
+        self._users.setdefault(used_claim.metadata.uid, max(1, len(used_claim.consumers) - 1))
+        original_use(self, used_claim, delta)
+
+    replace(GangScheduler, "run", run)
+    replace(Ledger, "_use", use)
+    claims_reserved_for_gangs()
 
 
 @variant(
     ROLE,
-    "allocates each claim, deallocates it, and allocates it again",
-    "DEV-001",
-    "DEV-002",
-    "DEV-003",
+    "runs a cycle every three seconds, whatever has changed",
+    "DEV-026",
+    "DEV-027",
+    "DEV-031",
     "DEV-005",
+    "DEV-025",
     profiles=PROFILE,
-    conflict=WRITES,
+    conflict="each test of a run would take longer",
 )
-def _claims_allocated_anew() -> None:
-    async def write(self: ClaimStore, decision: ClaimDecision) -> bool:
-        status, nothing = _status(self, decision), {"allocation": None, "reservedFor": None}
-        repetition = [nothing, status] if "allocation" in status else []
-        return await _all_written(self, decision, status, *repetition)
-
-    _replace_write(write)
+@instead_of(GangScheduler, "_schedule")
+async def _schedules_at_intervals(self: GangScheduler) -> None:
+    while True:
+        await asyncio.sleep(INTERVAL_SECONDS)
+        await self._cycle()
 
 
 @variant(ROLE, "lists the devices of a claim in the reverse order", "DEV-008", "DEV-007")
@@ -205,23 +243,19 @@ def _gangs_strictly_in_order() -> None:
     replace(cycle, "yield_extra_pods", lambda cycle: False)
 
 
-def _replace_write(write: Callable[[ClaimStore, ClaimDecision], Awaitable[bool]]) -> None:
-    """Replace the write of claims that exist; claims for extended resources are created as before."""
-    original = ClaimStore._write
-
-    async def write_existing(self: ClaimStore, decision: ClaimDecision) -> bool:
-        return await (write if decision.claim.metadata.name else original)(self, decision)
-
-    replace(ClaimStore, "_write", write_existing)
-
-
-def _status(store: ClaimStore, decision: ClaimDecision) -> dict[str, Any]:
-    """Return the status that the reference would write."""
-    return decision.status(store._cycle_inventory)
+async def _free_claims_of_gone_pods(scheduler: GangScheduler) -> None:
+    """Deallocate claims once none of the pods that they are reserved for exists, until cancelled."""
+    await scheduler.ready.wait()
+    while True:
+        await asyncio.sleep(DELAY_SECONDS)
+        uids = {pod.metadata.uid for pod in scheduler._pods}
+        for claim in list(scheduler._claim_store._claims):
+            if claim.status.reserved_for and claim.consumers.isdisjoint(uids):
+                await scheduler._claim_store._deallocate(claim)
 
 
 async def _all_written(
-    store: ClaimStore, decision: ClaimDecision, *statuses: dict[str, Any], finalizer_first: bool = True
+    store: ClaimStore, decision: ClaimDecision, statuses: list[Status], *, finalizer_first: bool
 ) -> bool:
     """Write statuses of a claim in this order. Return whether all could be written."""
     claim = decision.claim
