@@ -1,12 +1,17 @@
-"""The options that a user has given, and options that exclude each other."""
+"""The options that a user has given, options that exclude each other, and options that are a class."""
 
 from __future__ import annotations
 
-from collections.abc import Set
+import functools
+import inspect
+from collections.abc import Callable, Set
+from typing import Any, TypeVar, get_type_hints
 
 import typer
 
 from conformance.errors import UsageError
+
+Options = TypeVar("Options")
 
 
 def given_names(context: typer.Context) -> set[str]:
@@ -26,3 +31,23 @@ def refuse(context: typer.Context, names: Set[str], *, option_in_use: str, reaso
                 where=option_in_use,
                 hint=f"leave out {option}, or {alternative}",
             )
+
+
+def decode_into(options: type[Options]) -> Callable[[Callable[[typer.Context, Options], int]], Callable[..., int]]:
+    """Decorate a command that takes the fields of a dataclass as options, and receives an instance."""
+
+    def decorate(command: Callable[[typer.Context, Options], int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def decoded(ctx: typer.Context, **values: Any) -> int:
+            return command(ctx, options(**values))
+
+        hints = {"ctx": typer.Context, **get_type_hints(options, include_extras=True)}
+        first = list(inspect.signature(decoded, follow_wrapped=False).parameters.values())[:1]
+        parameters = [*first, *inspect.signature(options).parameters.values()]
+        decoded.__annotations__ = hints
+        decoded.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
+        )
+        return decoded
+
+    return decorate
