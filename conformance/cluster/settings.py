@@ -239,6 +239,21 @@ def _admission_flags(settings: ClusterSettings, directory: Path) -> Mapping[str,
     )
 
 
+def _overrides(addons: bool) -> Mapping[str, Mapping[str, str]]:
+    """Return the flags that replace flags of kwokctl."""
+    # etcd does not authenticate clients, and every user of the machine can connect to a port on loopback. Therefore
+    # etcd listens on sockets in the cluster's folder (with relative paths, because socket paths must be short), and its
+    # port serves only /health and /metrics.
+    return {
+        "etcd": {"listen-client-urls": _ETCD, "listen-peer-urls": "unix://etcd-peer.sock"},
+        "kube-apiserver": {"etcd-servers": _ETCD, **({} if addons else dict.fromkeys(_PROXY_CLIENT_FLAGS, ""))},
+        # Nodes fail immediately, by a label (`node_failure`), and never by silence: a busy machine renews the leases of
+        # a thousand nodes too late, and their pods would become not Ready. Longer leases also cost fewer writes.
+        "kwok-controller": {"node-lease-duration-seconds": "200"},
+        "kube-controller-manager": {"node-monitor-grace-period": "1h"},
+    }
+
+
 def _component_flags(
     features: Features, ports: Mapping[Port, int], memory: int, admission: Mapping[str, str], addons: bool
 ) -> Sequence[Mapping[str, Any]]:
@@ -272,17 +287,6 @@ def _component_flags(
         # pods in no fixed order, and if the controller for pods starts first, it never checks the holder.)
         "kwok-controller": {"manage-all-nodes": "false", "manage-nodes-with-label-selector": node_failure.SELECTOR},
     }
-    # etcd does not authenticate clients, and every user of the machine can connect to a port on loopback. Therefore
-    # etcd listens on sockets in the cluster's folder (with relative paths, because socket paths must be short), and its
-    # port serves only /health and /metrics.
-    overrides = {
-        "etcd": {"listen-client-urls": _ETCD, "listen-peer-urls": "unix://etcd-peer.sock"},
-        "kube-apiserver": {"etcd-servers": _ETCD, **({} if addons else dict.fromkeys(_PROXY_CLIENT_FLAGS, ""))},
-        # Nodes fail immediately, by a label (`node_failure`), and never by silence: a busy machine renews the leases of
-        # a thousand nodes too late, and their pods would become not Ready. Longer leases also cost fewer writes.
-        "kwok-controller": {"node-lease-duration-seconds": "200"},
-        "kube-controller-manager": {"node-monitor-grace-period": "1h"},
-    }
     for component, feature_flags in features.flags().items():
         gates_of_suite = flags[component].get(_GATES_FLAG)
         flags[component] |= feature_flags
@@ -293,7 +297,7 @@ def _component_flags(
     # The API server spends much of its time on garbage collection, and memory is less scarce. So collections are rare
     # up to a heap size that the machine can afford (1.6 GiB at a thousand pods), and normal above it. The heaps of the
     # other components are small.
-    limit = f"{max(3, memory // 4)}GiB"
+    overrides, limit = _overrides(addons), f"{max(3, memory // 4)}GiB"
     rare_collections = {"name": "GOGC", "value": "400"}
     environment = {"kube-apiserver": [rare_collections, {"name": "GOMEMLIMIT", "value": limit}]}
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -17,71 +18,33 @@ class OperatorMetrics(Metrics):
 
     def __init__(self) -> None:
         super().__init__()
-        registry = self.registry
-        queue, controller = ("name",), ("controller",)
-        self._depth = Gauge("workqueue_depth", "Keys that wait to be reconciled.", queue, registry=registry)
-        self._adds = Counter("workqueue_adds", "Keys that have come in.", queue, registry=registry)
-        self._retries = Counter(
-            "workqueue_retries", "Keys that came again because of an error.", queue, registry=registry
+        gauge = partial(Gauge, registry=self.registry)
+        counter = partial(Counter, registry=self.registry)
+        histogram = partial(Histogram, buckets=SECONDS, registry=self.registry)
+        queue, controller, webhook = ("name",), ("controller",), ("webhook",)
+        self._depth = gauge("workqueue_depth", "Keys that wait to be reconciled.", queue)
+        self._adds = counter("workqueue_adds", "Keys that have come in.", queue)
+        self._retries = counter("workqueue_retries", "Keys that came again because of an error.", queue)
+        self._waits = histogram("workqueue_queue_duration_seconds", "How long keys have waited.", queue)
+        self._work = histogram("workqueue_work_duration_seconds", "How long the work on keys has taken.", queue)
+        runtime = "controller_runtime"
+        self._reconciles = counter(f"{runtime}_reconcile", "Reconciles by result.", ("controller", "result"))
+        self._errors = counter(f"{runtime}_reconcile_errors", "Reconciles that failed.", controller)
+        self._times = histogram(f"{runtime}_reconcile_time_seconds", "How long reconciles have taken.", controller)
+        self._workers = gauge(f"{runtime}_max_concurrent_reconciles", "Workers of a controller.", controller)
+        self._webhooks = counter(
+            f"{runtime}_webhook_requests", "Admission requests by status code.", ("webhook", "code")
         )
-        self._waits = Histogram(
-            "workqueue_queue_duration_seconds",
-            "How long keys have waited.",
-            queue,
-            buckets=SECONDS,
-            registry=registry,
+        self._webhook_times = histogram(
+            f"{runtime}_webhook_latency_seconds", "How long admission requests have taken.", webhook
         )
-        self._work = Histogram(
-            "workqueue_work_duration_seconds",
-            "How long the work on keys has taken.",
-            queue,
-            buckets=SECONDS,
-            registry=registry,
+        self._in_flight = gauge(
+            f"{runtime}_webhook_requests_in_flight", "Admission requests that are being answered.", webhook
         )
-        self._reconciles = Counter(
-            "controller_runtime_reconcile", "Reconciles by result.", ("controller", "result"), registry=registry
-        )
-        self._errors = Counter(
-            "controller_runtime_reconcile_errors", "Reconciles that failed.", controller, registry=registry
-        )
-        self._times = Histogram(
-            "controller_runtime_reconcile_time_seconds",
-            "How long reconciles have taken.",
-            controller,
-            buckets=SECONDS,
-            registry=registry,
-        )
-        self._workers = Gauge(
-            "controller_runtime_max_concurrent_reconciles",
-            "Workers of a controller.",
-            controller,
-            registry=registry,
-        )
-        self._webhooks = Counter(
-            "controller_runtime_webhook_requests",
-            "Admission requests by status code.",
-            ("webhook", "code"),
-            registry=registry,
-        )
-        self._webhook_times = Histogram(
-            "controller_runtime_webhook_latency_seconds",
-            "How long admission requests have taken.",
-            ("webhook",),
-            buckets=SECONDS,
-            registry=registry,
-        )
-        self._in_flight = Gauge(
-            "controller_runtime_webhook_requests_in_flight",
-            "Admission requests that are being answered.",
-            ("webhook",),
-            registry=registry,
-        )
-        self._leads = Gauge(
-            "leader_election_master_status", "1 while this process leads.", ("name",), registry=registry
-        )
-        self._created = Counter("grove_operator_objects_created", "Objects made.", ("kind",), registry=registry)
+        self._leads = gauge("leader_election_master_status", "1 while this process leads.", ("name",))
+        self._created = counter("grove_operator_objects_created", "Objects made.", ("kind",))
         self._created_by_kind: dict[str, Counter] = {}
-        self._initialized = Counter("grove_operator_podgangs_initialized", "Gangs made complete.", registry=registry)
+        self._initialized = counter("grove_operator_podgangs_initialized", "Gangs made complete.")
 
     def measure_controller(self, name: str, queue: WorkQueue[tuple[str, str]], workers: int) -> None:
         """Measure a queue and its reconciler."""

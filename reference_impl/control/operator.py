@@ -116,6 +116,14 @@ class Operator:
             ("computedomain", self._domains, DomainReconciler(self.cache, writer).reconcile, 1),
         )
         self._informers = self.cache.informers
+        self._add_backends(client, writer, features)
+        for name, queue, _, workers in self._work:
+            self.metrics.measure_controller(name, queue, workers)
+        self._add_handlers()
+        self.ready = asyncio.Event()
+
+    def _add_backends(self, client: Client, writer: Writer, features: Features) -> None:
+        """Add the work and the informers of the back-ends for other schedulers."""
         if features.kai:
             bindings = self.cache.topologies if features.topology else None
             backend = KaiBackend(client, writer, self.cache.set_of, bindings)
@@ -126,8 +134,8 @@ class Operator:
                 (*self._work, *workload_backend.work),
                 (*self._informers, *workload_backend.informers),
             )
-        for name, queue, _, workers in self._work:
-            self.metrics.measure_controller(name, queue, workers)
+
+    def _add_handlers(self) -> None:
         self.cache.sets.add_handler(self._on_set)
         self.cache.cliques.add_handler(self._on_clique)
         self.cache.groups.add_handler(self._on_group)
@@ -139,7 +147,6 @@ class Operator:
         self.cache.claim_templates.add_handler(self._on_claim_template)
         self.cache.topologies.add_handler(self._on_topology)
         self.cache.domains.add_handler(self._on_domain)
-        self.ready = asyncio.Event()
 
     async def run(self, elector: Elector | None = None, grace: float = 0.0) -> None:
         """Start watching at once, and start writing when this process leads (at once without an elector). When

@@ -62,7 +62,24 @@ class SetsInDifferentStates(Scene):
         env.quiet(0.7)
         env.mark("placed: at rest")
         disruption.cordon(env, nodes, undo=True)
+        self._first_replicas(env)
+        self._second_replicas(env, sets, before)
+        env.settle("recycled: replica terminated", lambda view: len(changes.held_pods(view, "recycled-0-a")) == 2, 60)
+        env.quiet(0.7)
+        env.mark("recycled: at rest")
+        env.quiet(1, real=True)
+        env.mark("twice: at rest")
 
+        ends = {set_name: changes.has_ended(set_name, before[set_name]) for set_name in sets if set_name != "freezes"}
+        every = [f"{set_name}-{index}-web" for set_name in ("out", "in", "twice") for index in range(3)]
+        changes.release_until(env, "all updates end", [*every, "recycled-0-a"], all_of(*ends.values()))
+        for set_name, ended in ends.items():
+            env.settle(f"{set_name}: update ended", ended, 30)
+        env.quiet(0.7)
+        env.mark("end")
+
+    def _first_replicas(self, env: SceneEnvironment) -> None:
+        """Let the update replace pods of the first replicas. Then scale a set and switch off the update of another."""
         first = {
             set_name: _has_one_held_replica(set_name, n)
             for set_name, n in REPLICAS.items()
@@ -78,20 +95,6 @@ class SetsInDifferentStates(Scene):
         env.settle("freezes: update closed", _is_update_closed, 60)
         changes.release(env, "freezes-0-web")
         env.settle("freezes: pods Ready", changes.report_ready({"freezes-0-web": 2}), 60)
-        self._second_replicas(env, sets, before)
-        env.settle("recycled: replica terminated", lambda view: len(changes.held_pods(view, "recycled-0-a")) == 2, 60)
-        env.quiet(0.7)
-        env.mark("recycled: at rest")
-        env.quiet(1, real=True)
-        env.mark("twice: at rest")
-
-        ends = {set_name: changes.has_ended(set_name, before[set_name]) for set_name in sets if set_name != "freezes"}
-        every = [f"{set_name}-{index}-web" for set_name in ("out", "in", "twice") for index in range(3)]
-        changes.release_until(env, "all updates end", [*every, "recycled-0-a"], all_of(*ends.values()))
-        for set_name, ended in ends.items():
-            env.settle(f"{set_name}: update ended", ended, 30)
-        env.quiet(0.7)
-        env.mark("end")
 
     def _second_replicas(self, env: SceneEnvironment, sets: dict[str, Object], before: dict[str, str]) -> None:
         """Let the update reach the second replicas of two sets. Then scale in one set and change the other set."""
