@@ -23,28 +23,9 @@ from reference_impl.control import maps as control
 from reference_impl.control.ownership import Adoption
 from reference_impl.control.writer import Writer
 from reference_impl.plan.coherent import planner
-from tests.coherent.histories import reproduction
+from tests.coherent.histories import model, reproduction
 from tests.coherent.histories.drawing import draw_histories, draw_switches
 from tests.coherent.histories.in_memory import run_histories
-from tests.coherent.histories.model import (
-    COHERENT,
-    ROLLING,
-    Action,
-    Change,
-    FailNode,
-    GeneratedHistory,
-    LosePod,
-    Part,
-    PauseCollector,
-    Proceed,
-    Replace,
-    Restart,
-    Revert,
-    Scale,
-    Settle,
-    Switch,
-    histories,
-)
 from tests.coherent.histories.simulated import problems
 from tests.reference.coherent import simulation
 
@@ -52,23 +33,25 @@ HISTORY_COUNT = int(os.environ.get("HISTORIES", "100"))
 """The number of histories that are drawn."""
 
 
-P = Part("p", is_group=True, replicas=4, minimum=1, budget=1)
-COUNTED_PROGRESS = GeneratedHistory((P,), 1, (Change(("p",), 2), Proceed(2), Revert(), Settle()))
-INDEX_GAPS = GeneratedHistory((P,), 1, (Scale("p", 3), Settle()))
-KEPT_OLD_PODS = GeneratedHistory((P,), 1, (PauseCollector(), Change(("p",), 2), Settle()))
+P = model.Part("p", is_group=True, replicas=4, minimum=1, budget=1)
+COUNTED_PROGRESS = model.GeneratedHistory(
+    (P,), 1, (model.Change(("p",), 2), model.Proceed(2), model.Revert(), model.Settle())
+)
+INDEX_GAPS = model.GeneratedHistory((P,), 1, (model.Scale("p", 3), model.Settle()))
+KEPT_OLD_PODS = model.GeneratedHistory((P,), 1, (model.PauseCollector(), model.Change(("p",), 2), model.Settle()))
 """Histories that show the planted defects."""
 
 
 @settings(max_examples=HISTORY_COUNT, deadline=None, suppress_health_check=list(HealthCheck))
-@given(histories())
-def test_no_history_breaks_a_rule(history: GeneratedHistory) -> None:
+@given(model.histories())
+def test_no_history_breaks_a_rule(history: model.GeneratedHistory) -> None:
     assert problems(history) == []
 
 
-def find_smallest_history(folder: Path) -> tuple[GeneratedHistory, str]:
+def find_smallest_history(folder: Path) -> tuple[model.GeneratedHistory, str]:
     """Return the smallest history that breaks a rule, and the commands that reproduce it."""
     limits = settings(max_examples=2000, deadline=None, database=None, phases=[Phase.generate, Phase.shrink])
-    example = find(histories(), lambda history: bool(problems(history)), settings=limits, random=Random(1))
+    example = find(model.histories(), lambda history: bool(problems(history)), settings=limits, random=Random(1))
     return example, (reproduction.write(folder, example, problems(example)) / "commands.sh").read_text(encoding="utf-8")
 
 
@@ -77,7 +60,7 @@ def test_counted_progress_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(planner, "slots", planning.progress_by_count)
     history, commands = find_smallest_history(tmp_path)
     action_types = [type(action) for action in history.actions]
-    assert action_types.count(Change) in (1, 2) and len(action_types) <= 4, history
+    assert action_types.count(model.Change) in (1, 2) and len(action_types) <= 4, history
     assert [part.is_group for part in history.parts] == [True]
     assert "kubectl patch pcs s" in commands
 
@@ -86,7 +69,7 @@ def test_gaps_between_indices_are_detected(monkeypatch: pytest.MonkeyPatch, tmp_
     """A scale-in that removes the oldest gangs first leaves gaps between the indices (COH-D05)."""
     monkeypatch.setattr(simulation, "fitted_layout", scaling.fitted_with_gaps)
     history, commands = find_smallest_history(tmp_path)
-    assert {type(action) for action in history.actions} == {Scale} and len(history.actions) <= 2, history
+    assert {type(action) for action in history.actions} == {model.Scale} and len(history.actions) <= 2, history
     assert "kubectl scale podcliquescalinggroups/s-0-" in commands
 
 
@@ -102,30 +85,47 @@ async def test_no_history_breaks_an_invariant_in_memory() -> None:
     assert not failing_histories
 
 
-def parse_history(text: str, *actions: Action, replicas: int = 1, strategy: str = COHERENT) -> GeneratedHistory:
+def parse_history(
+    text: str, *actions: model.Action, replicas: int = 1, strategy: str = model.COHERENT
+) -> model.GeneratedHistory:
     """Return a history. In `text`, `f4/1/1` is a part with its replicas, minAvailable and maxUnavailable."""
     sizes = {word[0]: map(int, word[1:].split("/")) for word in text.split()}
-    parts = tuple(Part(name, name in "pd", *size) for name, size in sizes.items())
-    return GeneratedHistory(parts, replicas, actions, strategy)
+    parts = tuple(model.Part(name, name in "pd", *size) for name, size in sizes.items())
+    return model.GeneratedHistory(parts, replicas, actions, strategy)
 
 
 FORMER_FAILURES = {
     "converged-component": parse_history(
-        "f4/1/1 p3/1/1", Change(("p",), 2), Proceed(3), Change(("f",), 5, works=False), replicas=2
+        "f4/1/1 p3/1/1", model.Change(("p",), 2), model.Proceed(3), model.Change(("f",), 5, works=False), replicas=2
     ),
     "converged-replica": parse_history(
-        "h1/1/1 p1/1/2", Change(("h", "p"), 2), Proceed(1), Change(("h",), 1), replicas=2
+        "h1/1/1 p1/1/2", model.Change(("h", "p"), 2), model.Proceed(1), model.Change(("h",), 1), replicas=2
     ),
-    "scaled-in-before": parse_history("f2/1/1 p3/1/1", Scale("p", 2), Change(("f",), 2)),
-    "scaled-out-before": parse_history("d1/1/2 h4/1/1", Scale("d", 4), Change(("d", "h"), 2)),
+    "scaled-in-before": parse_history("f2/1/1 p3/1/1", model.Scale("p", 2), model.Change(("f",), 2)),
+    "scaled-out-before": parse_history("d1/1/2 h4/1/1", model.Scale("d", 4), model.Change(("d", "h"), 2)),
     "rolled-back": parse_history(
-        "p3/1/2", Change(("p",), 5, works=False), Switch(ROLLING), Settle(), Change(("p",), 1), Switch(COHERENT)
+        "p3/1/2",
+        model.Change(("p",), 5, works=False),
+        model.Switch(model.ROLLING),
+        model.Settle(),
+        model.Change(("p",), 1),
+        model.Switch(model.COHERENT),
     ),
     "taken-over": parse_history(
-        "f2/1/1 h4/2/2 p2/1/1", Switch(ROLLING), Change(("f", "h", "p"), 2), Replace(1), Switch(COHERENT), Settle()
+        "f2/1/1 h4/2/2 p2/1/1",
+        model.Switch(model.ROLLING),
+        model.Change(("f", "h", "p"), 2),
+        model.Replace(1),
+        model.Switch(model.COHERENT),
+        model.Settle(),
     ),
     "never-coherent-before": parse_history(
-        "f2/1/1 p2/1/1", Change(("f", "p"), 2), Replace(1), Switch(COHERENT), Settle(), strategy=ROLLING
+        "f2/1/1 p2/1/1",
+        model.Change(("f", "p"), 2),
+        model.Replace(1),
+        model.Switch(model.COHERENT),
+        model.Settle(),
+        strategy=model.ROLLING,
     ),
 }
 """Histories that failed in the past because an invariant was too strict or the operator left old pods."""
@@ -158,9 +158,17 @@ async def test_pods_that_are_left_to_the_garbage_collector_are_detected(monkeypa
 
 
 def test_commands_repeat_a_history(tmp_path: Path) -> None:
-    part = Part("f", is_group=False, replicas=2, minimum=1, budget=1)
-    actions = (Change(("f",), 4, works=False), Proceed(1), LosePod(3), FailNode(), Restart(), Switch(ROLLING), Revert())
-    history = GeneratedHistory((part,), 2, actions)
+    part = model.Part("f", is_group=False, replicas=2, minimum=1, budget=1)
+    actions = (
+        model.Change(("f",), 4, works=False),
+        model.Proceed(1),
+        model.LosePod(3),
+        model.FailNode(),
+        model.Restart(),
+        model.Switch(model.ROLLING),
+        model.Revert(),
+    )
+    history = model.GeneratedHistory((part,), 2, actions)
     folder = reproduction.write(tmp_path, history, ["something"])
     assert (folder / "problems.txt").read_text(encoding="utf-8").endswith("something\n")
     lines = (folder / "commands.sh").read_text(encoding="utf-8").splitlines()

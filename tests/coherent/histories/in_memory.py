@@ -16,24 +16,7 @@ from conformance import invariants
 from conformance.grove import updates
 from conformance.grove.fields import number
 from conformance.history.query import History
-from tests.coherent.histories import reproduction
-from tests.coherent.histories.model import (
-    COHERENT,
-    INVARIANTS,
-    Action,
-    Change,
-    FailNode,
-    GeneratedHistory,
-    LosePod,
-    PauseCollector,
-    Proceed,
-    Replace,
-    Restart,
-    Revert,
-    Scale,
-    Settle,
-    Switch,
-)
+from tests.coherent.histories import model, reproduction
 from tests.coherent.histories.reproduction import HOLD_READY_ANNOTATION, SET
 from tests.history.scripted import Scripted
 from tests.reference.coherent.small_api import NEVER_READY, SmallApi
@@ -46,11 +29,11 @@ POLL_SECONDS, WAIT_SECONDS, QUIET_SECONDS = 0.005, 30.0, 10.0
 event."""
 
 
-async def run_histories(histories: Sequence[GeneratedHistory], concurrency: int = 12) -> list[list[str]]:
+async def run_histories(histories: Sequence[model.GeneratedHistory], concurrency: int = 12) -> list[list[str]]:
     """Run histories in parallel, and return the problems of each history."""
     semaphore = asyncio.Semaphore(concurrency)
 
-    async def run_one(history: GeneratedHistory) -> list[str]:
+    async def run_one(history: model.GeneratedHistory) -> list[str]:
         async with semaphore:
             return await _HistoryRun(history).run()
 
@@ -58,7 +41,7 @@ async def run_histories(histories: Sequence[GeneratedHistory], concurrency: int 
 
 
 class _HistoryRun:
-    def __init__(self, history: GeneratedHistory) -> None:
+    def __init__(self, history: model.GeneratedHistory) -> None:
         self.history, self.world = history, World()
         self.versions = self._previous_versions = reproduction.initial_versions(history)
         self.excused_uids: set[str] = set()
@@ -79,7 +62,7 @@ class _HistoryRun:
                 )
                 await self._act(action)
             self.versions = reproduction.final_versions(self.history, self.versions)
-            await self._patch({"updateStrategy": {"type": COHERENT}, "template": {"cliques": self._cliques()}})
+            await self._patch({"updateStrategy": {"type": model.COHERENT}, "template": {"cliques": self._cliques()}})
             problems = (
                 self.problems if await self._wait_until_at_rest() else [*self.problems, "it does not come to rest"]
             )
@@ -90,29 +73,29 @@ class _HistoryRun:
             await world.stop()
             pods.cancel()
 
-    async def _act(self, action: Action) -> None:
+    async def _act(self, action: model.Action) -> None:
         match action:
-            case Change() | Revert():
+            case model.Change() | model.Revert():
                 await self._patch({"template": {"cliques": self._cliques()}})
-            case Scale(part=part, replicas=replicas):
+            case model.Scale(part=part, replicas=replicas):
                 await self._scale(part, replicas)
-            case LosePod(number=index):
+            case model.LosePod(number=index):
                 await self._delete_pods(index, 1)
-            case FailNode():
+            case model.FailNode():
                 await self._delete_pods(0, 2)
-            case Restart():
+            case model.Restart():
                 await self.world.stop()
                 await self.world.start()
-            case Switch(strategy=strategy):
+            case model.Switch(strategy=strategy):
                 self.strategy = strategy
                 await self._patch({"updateStrategy": {"type": strategy}})
-            case Proceed(steps=steps):
+            case model.Proceed(steps=steps):
                 await self._proceed(steps)
-            case PauseCollector():
+            case model.PauseCollector():
                 self.world.api.collects = False
-            case Replace(pods=pods):
+            case model.Replace(pods=pods):
                 await self._replace(pods)
-            case Settle():
+            case model.Settle():
                 is_at_rest = await self._wait_until_at_rest()
                 if all(works for _, works in self.versions.values()):
                     self.problems += self._running_update(is_at_rest)
@@ -196,7 +179,7 @@ class _HistoryRun:
     def _broken_invariants(self) -> list[str]:
         history = History(recorded_events(self.world.api), NAMESPACE)
         history.origins.excused = self.excused_uids
-        results = invariants.judge(history, INVARIANTS)
+        results = invariants.judge(history, model.INVARIANTS)
         return [str(result) for result in results if result.holds is False]
 
 

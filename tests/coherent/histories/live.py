@@ -38,27 +38,9 @@ from conformance.suite.scenes.api import Api, Loop
 from conformance.tests.coherent import sets
 from kube.errors import ApiError
 from kube.resource import PODS
-from tests.coherent.histories import reproduction
+from tests.coherent.histories import model, reproduction
 from tests.coherent.histories.collector import GarbageCollector
 from tests.coherent.histories.drawing import FOLDER
-from tests.coherent.histories.model import (
-    COHERENT,
-    INVARIANTS,
-    ON_DELETE,
-    Action,
-    Change,
-    FailNode,
-    GeneratedHistory,
-    LosePod,
-    PauseCollector,
-    Proceed,
-    Replace,
-    Restart,
-    Revert,
-    Scale,
-    Settle,
-    Switch,
-)
 from tests.coherent.histories.reproduction import SET
 
 log = logging.getLogger(__name__)
@@ -98,7 +80,7 @@ class LiveCluster:
                 self._driver.restart(Role.OPERATOR)
                 self._restarts += 1
 
-    def run_history(self, history: GeneratedHistory) -> list[str]:
+    def run_history(self, history: model.GeneratedHistory) -> list[str]:
         """Run a history on the next free node pool, and return its problems."""
         node_pool, started_at = self._free_node_pools.get(), time.monotonic()
         try:
@@ -112,7 +94,7 @@ class LiveCluster:
         finally:
             self._free_node_pools.put(node_pool)
 
-    def run_all(self, histories: Sequence[GeneratedHistory]) -> list[list[str]]:
+    def run_all(self, histories: Sequence[model.GeneratedHistory]) -> list[list[str]]:
         """Run histories in parallel, and return the problems of each history."""
         with ThreadPoolExecutor(max(1, self._free_node_pools.qsize())) as executor:
             return list(executor.map(self.run_history, histories))
@@ -143,12 +125,12 @@ def live_cluster(node_pool_count: int, mutant: str = "") -> Iterator[LiveCluster
 
 
 class _HistoryRun:
-    def __init__(self, live: LiveCluster, history: GeneratedHistory, namespace: str, node_pool: str) -> None:
+    def __init__(self, live: LiveCluster, history: model.GeneratedHistory, namespace: str, node_pool: str) -> None:
         self.live, self.history, self.namespace, self.node_pool = live, history, namespace, node_pool
         self.versions = self._previous_versions = reproduction.initial_versions(history)
         self.events = History(live.recorder, namespace)
         self.problems: list[str] = []
-        self.strategy, self._may_keep_old_pods = history.strategy, history.strategy == ON_DELETE
+        self.strategy, self._may_keep_old_pods = history.strategy, history.strategy == model.ON_DELETE
         """`_may_keep_old_pods`: whether OnDelete may have left pods of old versions."""
 
     def run(self) -> list[str]:
@@ -188,36 +170,36 @@ class _HistoryRun:
             )
             self._act(action)
         self.versions, self._may_keep_old_pods = reproduction.final_versions(self.history, self.versions), False
-        self._patch({"updateStrategy": {"type": COHERENT}, "template": {"cliques": self._cliques()}})
+        self._patch({"updateStrategy": {"type": model.COHERENT}, "template": {"cliques": self._cliques()}})
         self.events.wait("the set is updated and at rest", self._is_at_rest, WAIT_SECONDS)
         self.events.quiet(REST_SECONDS, WAIT_SECONDS)
         self.problems += self._broken_invariants()
 
-    def _act(self, action: Action) -> None:
+    def _act(self, action: model.Action) -> None:
         match action:
-            case Change() | Revert():
+            case model.Change() | model.Revert():
                 self._patch({"template": {"cliques": self._cliques()}})
-            case Scale(part=part, replicas=replicas):
+            case model.Scale(part=part, replicas=replicas):
                 self._scale(part, replicas)
-            case LosePod(number=index):
+            case model.LosePod(number=index):
                 current_pods = self._pods()
                 if current_pods:
                     self._delete_pods([current_pods[index % len(current_pods)]])
-            case FailNode():
+            case model.FailNode():
                 self._fail_node()
-            case Restart():
+            case model.Restart():
                 self.live.restart()
-            case Switch(strategy=strategy):
+            case model.Switch(strategy=strategy):
                 self.strategy = strategy
-                self._may_keep_old_pods |= strategy == ON_DELETE
+                self._may_keep_old_pods |= strategy == model.ON_DELETE
                 self._patch({"updateStrategy": {"type": strategy}})
-            case Proceed(steps=steps):
+            case model.Proceed(steps=steps):
                 self._proceed(steps)
-            case PauseCollector():
+            case model.PauseCollector():
                 self.live.collector.pause()
-            case Replace(pods=count):
+            case model.Replace(pods=count):
                 self._replace(count)
-            case Settle():
+            case model.Settle():
                 if all(works for _, works in self.versions.values()):
                     self.events.wait("the set is at rest", self._is_at_rest, WAIT_SECONDS)
                 elif required_versions := reproduction.required_versions(self.history, self.strategy, self.versions):
@@ -345,9 +327,9 @@ class _HistoryRun:
         return actual_tags == cliques or Unmet(f"versions of pods: {actual_tags}, wanted: {cliques}")
 
     def _broken_invariants(self) -> list[str]:
-        results = invariants.judge(self.events, INVARIANTS)
+        results = invariants.judge(self.events, model.INVARIANTS)
         return [str(result) for result in results if result.holds is False]
 
 
 def _blocks_scaling(pcs: Mapping[str, Any]) -> bool:
-    return text(pcs, "spec", "updateStrategy", "type") == COHERENT and updates.is_running(pcs)
+    return text(pcs, "spec", "updateStrategy", "type") == model.COHERENT and updates.is_running(pcs)

@@ -9,26 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests.coherent.histories.model import (
-    COHERENT,
-    FIRST_VERSION,
-    LAST_VERSION,
-    ROLLING,
-    Action,
-    Change,
-    FailNode,
-    GeneratedHistory,
-    LosePod,
-    Part,
-    PauseCollector,
-    Proceed,
-    Replace,
-    Restart,
-    Revert,
-    Scale,
-    Settle,
-    Switch,
-)
+from tests.coherent.histories import model
 
 HOLD_READY_ANNOTATION = "conformance.grove.io/hold-ready"
 """The annotation of pods that never become Ready."""
@@ -38,42 +19,42 @@ Versions = dict[str, tuple[int, bool]]
 """The version of each part by name, and whether the version works."""
 
 
-def clique_of(part: Part) -> str:
+def clique_of(part: model.Part) -> str:
     """Return the name of a part's clique template: the part's own name, or `pm` for a scaling group `p`."""
     return f"{part.name}m" if part.is_group else part.name
 
 
-def initial_versions(history: GeneratedHistory) -> Versions:
+def initial_versions(history: model.GeneratedHistory) -> Versions:
     """Return the versions with which the set is created."""
-    return {part.name: (FIRST_VERSION, True) for part in history.parts}
+    return {part.name: (model.FIRST_VERSION, True) for part in history.parts}
 
 
-def final_versions(history: GeneratedHistory, versions: Versions) -> Versions:
+def final_versions(history: model.GeneratedHistory, versions: Versions) -> Versions:
     """Return the final versions. Versions that do not work are replaced; all versions are replaced if OnDelete may have
     left pods of old versions."""
     may_keep_old_pods = history.may_keep_old_pods
     return {
-        name: (number if works and not may_keep_old_pods else LAST_VERSION, True)
+        name: (number if works and not may_keep_old_pods else model.LAST_VERSION, True)
         for name, (number, works) in versions.items()
     }
 
 
-def required_versions(history: GeneratedHistory, strategy: str, versions: Versions) -> dict[str, int]:
+def required_versions(history: model.GeneratedHistory, strategy: str, versions: Versions) -> dict[str, int]:
     """Return the versions, by part, of the parts that RollingRecreate must update even if other parts do not work."""
-    if strategy != ROLLING or history.replicas > 1 or history.may_keep_old_pods:
+    if strategy != model.ROLLING or history.replicas > 1 or history.may_keep_old_pods:
         return {}
     return {name: number for name, (number, works) in versions.items() if works}
 
 
-def final_patch(history: GeneratedHistory, versions: Versions) -> dict[str, Any]:
+def final_patch(history: model.GeneratedHistory, versions: Versions) -> dict[str, Any]:
     """Return the patch of the spec with which a history ends."""
     return {
-        "updateStrategy": {"type": COHERENT},
+        "updateStrategy": {"type": model.COHERENT},
         "template": {"cliques": cliques(history, final_versions(history, versions))},
     }
 
 
-def manifest(history: GeneratedHistory, versions: Versions | None = None) -> dict[str, Any]:
+def manifest(history: model.GeneratedHistory, versions: Versions | None = None) -> dict[str, Any]:
     """Return the PodCliqueSet of a history."""
     versions = versions or initial_versions(history)
     groups = [
@@ -100,12 +81,12 @@ def manifest(history: GeneratedHistory, versions: Versions | None = None) -> dic
     }
 
 
-def cliques(history: GeneratedHistory, versions: Versions) -> list[dict[str, Any]]:
+def cliques(history: model.GeneratedHistory, versions: Versions) -> list[dict[str, Any]]:
     """Return the clique templates of a set with these versions."""
     return [_clique(part, *versions[part.name]) for part in history.parts]
 
 
-def _clique(part: Part, version: int, works: bool) -> dict[str, Any]:
+def _clique(part: model.Part, version: int, works: bool) -> dict[str, Any]:
     container = {
         "name": "main",
         "image": f"registry.example/{part.name}:{version}",
@@ -126,17 +107,17 @@ def _clique(part: Part, version: int, works: bool) -> dict[str, Any]:
     }
 
 
-def versions_after(versions: Versions, previous_versions: Versions, action: Action) -> tuple[Versions, Versions]:
+def versions_after(versions: Versions, previous_versions: Versions, action: model.Action) -> tuple[Versions, Versions]:
     """Return the versions after an action, and the versions before the last change."""
     match action:
-        case Change(parts=parts, version=version, works=works):
+        case model.Change(parts=parts, version=version, works=works):
             return versions | dict.fromkeys(parts, (version, works)), versions
-        case Revert():
+        case model.Revert():
             return previous_versions, previous_versions
     return versions, previous_versions
 
 
-def write(folder: Path, history: GeneratedHistory, problems: list[str]) -> Path:
+def write(folder: Path, history: model.GeneratedHistory, problems: list[str]) -> Path:
     """Write set.yaml, commands.sh and problems.txt into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "set.yaml").write_text(yaml.safe_dump(manifest(history), sort_keys=False), encoding="utf-8")
@@ -145,7 +126,7 @@ def write(folder: Path, history: GeneratedHistory, problems: list[str]) -> Path:
     return folder
 
 
-def commands(history: GeneratedHistory) -> Iterator[str]:
+def commands(history: model.GeneratedHistory) -> Iterator[str]:
     """Yield the commands to type, with comments that say what to wait for."""
     versions = initial_versions(history)
     previous_versions = versions
@@ -155,36 +136,38 @@ def commands(history: GeneratedHistory) -> Iterator[str]:
         new_versions, previous_versions = versions_after(versions, previous_versions, action)
         yield from _command(history, action, new_versions)
         versions = new_versions
-    strategy_changes = history.strategy != COHERENT or any(isinstance(action, Switch) for action in history.actions)
+    strategy_changes = history.strategy != model.COHERENT or any(
+        isinstance(action, model.Switch) for action in history.actions
+    )
     if strategy_changes or final_versions(history, versions) != versions:
         yield "# Versions that do not work are replaced, and the strategy is Coherent in the end."
         yield _patch(final_patch(history, versions))
     yield from _wait_comment("the update has ended and every Pod is Ready")
 
 
-def _command(history: GeneratedHistory, action: Action, versions: Versions) -> Iterator[str]:
+def _command(history: model.GeneratedHistory, action: model.Action, versions: Versions) -> Iterator[str]:
     pods = "kubectl get pods -l app.kubernetes.io/part-of=s --sort-by=.metadata.name -o name"
     match action:
-        case Change() | Revert():
+        case model.Change() | model.Revert():
             yield _patch({"template": {"cliques": cliques(history, versions)}})
-        case Scale(part=name, replicas=replicas):
+        case model.Scale(part=name, replicas=replicas):
             plural = "podcliquescalinggroups" if history.part(name).is_group else "podcliques"
             yield f"kubectl scale {plural}/{SET}-0-{name} --replicas={replicas}"
-        case LosePod(number=number):
+        case model.LosePod(number=number):
             yield f"kubectl delete $({pods} | sed -n $((1 + {number} % $({pods} | wc -l)))p)"
-        case FailNode():
+        case model.FailNode():
             yield "# A node is lost: delete it with all its Pods, then add it again."
-        case Restart():
+        case model.Restart():
             yield "# The operator is killed (kill -9), and started again."
-        case Switch(strategy=strategy):
+        case model.Switch(strategy=strategy):
             yield _patch({"updateStrategy": {"type": strategy}})
-        case Proceed(steps=steps):
+        case model.Proceed(steps=steps):
             yield f"# Wait until podgangmaps/{SET}-0 has changed {steps} times at most: kubectl get pgm -w -o yaml"
-        case PauseCollector():
+        case model.PauseCollector():
             yield "# The garbage collector stands still: kill -STOP the kube-controller-manager, and -CONT 15 s later."
-        case Replace(pods=pods):
+        case model.Replace(pods=pods):
             yield f"# Wait until {pods} Pods more have been created: kubectl get pods -w"
-        case Settle():
+        case model.Settle():
             yield from _wait_comment("the update has ended, unless a version does not work")
 
 
