@@ -7,11 +7,12 @@ scripts, which it identifies by their digests, and load only images from the pag
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from conformance.drawing import SCHEMES
@@ -43,15 +44,24 @@ def fragment(template: Path, values: Mapping[str, object], *, styles: Sequence[s
 
 
 def _render(template: Path, values: Mapping[str, object]) -> str:
-    environment = Environment(
-        loader=FileSystemLoader([template.parent, BASE]),
+    return load(template).render(values)
+
+
+def load(template: Path) -> Template:
+    """Return a template. It is compiled once per process, which takes longer than to render a small page."""
+    return _environment(template.parent).get_template(template.name)
+
+
+@functools.cache
+def _environment(folder: Path) -> Environment:
+    return Environment(
+        loader=FileSystemLoader([folder, BASE]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template(template.name).render(values)
 
 
 def _texts(template: Path, names: Sequence[str]) -> list[str]:
