@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import subprocess
 import sys
 import textwrap
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -78,8 +80,9 @@ LONGEST = 240.0
 """The most seconds that a run may take, also on a busy machine. Most runs take one second."""
 
 FORKSERVER = multiprocessing.get_context("forkserver")
-FORKSERVER.set_forkserver_preload(["conformance.cli", "conformance.run.launch", "xdist.plugin"])
-"""Forks runs from a process that has already imported their modules: imports would take most of their CPU time."""
+FORKSERVER.set_forkserver_preload(["tests.suite.forked"])
+"""Forks runs from a process that has already imported their modules. The process finds this one in its working
+directory, the root folder of the project; elsewhere each run imports all by itself."""
 
 
 @dataclass
@@ -170,21 +173,36 @@ class Faked:
         return os.environ | {"GROVE_CONFORMANCE_STATE": str(self.folder / "state"), "PYTHONWARNINGS": "ignore"}
 
     def run(self, **changes: Any) -> RunResult:
-        """Execute a run in a separate process, forked from a process that has already imported its modules."""
-        out, err = self.folder / "stdout", self.folder / "stderr"
-        options = self.command(**changes)[-1]
-        process = FORKSERVER.Process(target=_forked, args=(options, self.environment(), self.folder, out, err))
-        process.start()
-        process.join(LONGEST)
-        if process.is_alive():
-            process.kill()
-            raise TimeoutError(f"the run has not ended after {LONGEST:g} s: {err.read_text()}")
-        assert process.exitcode is not None
-        return RunResult(process.exitcode, out.read_text(), err.read_text(), self.folder / "run")
+        """Execute a run in a forked process."""
+        done = run_forked(exit_code, self.command(**changes)[-1], self.folder, self.environment())
+        return RunResult(done.returncode, done.stdout, done.stderr, self.folder / "run")
 
 
-def _forked(options: str, environment: dict[str, str], folder: Path, out: Path, err: Path) -> None:
-    """Do what `python faked.py GIVEN` does, in a process that has already imported everything."""
+def run_forked(
+    function: Callable[[Any], NoReturn], argument: object, folder: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Call a function in a process of its own, forked from a process that has already imported its modules. The process
+    works in the folder, which gets the files `stdout` and `stderr`."""
+    out, err = folder / "stdout", folder / "stderr"
+    arguments = (function, argument, {**environment}, folder, out, err)
+    process = FORKSERVER.Process(target=_call, args=arguments)
+    process.start()
+    process.join(LONGEST)
+    if process.is_alive():
+        process.kill()
+        raise TimeoutError(f"the process has not ended after {LONGEST:g} s: {err.read_text()}")
+    assert process.exitcode is not None
+    return subprocess.CompletedProcess([], process.exitcode, out.read_text(), err.read_text())
+
+
+def _call(
+    function: Callable[[Any], NoReturn],
+    argument: object,
+    environment: dict[str, str],
+    folder: Path,
+    out: Path,
+    err: Path,
+) -> None:
     for number, path in ((1, out), (2, err)):
         with path.open("w") as file:
             os.dup2(file.fileno(), number)
@@ -193,7 +211,7 @@ def _forked(options: str, environment: dict[str, str], folder: Path, out: Path, 
     os.chdir(folder)
     sys.path[0] = str(Path(__file__).parent)
     warnings.simplefilter("ignore")
-    exit_code(options)
+    function(argument)
 
 
 def main(text: str) -> int:

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import yaml
+from faked import run_forked
 
 from conformance.data import PROJECT
 from conformance.run import launch
@@ -41,6 +43,15 @@ def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pytest as another project does, with the installed plugins."""
     variables = environment(folder)
     return subprocess.run([*PYTEST, *arguments], cwd=folder, env=variables, capture_output=True, text=True, timeout=280)
+
+
+def end_session(arguments: Sequence[str]) -> NoReturn:
+    sys.exit(pytest.main([*PYTEST[3:], *arguments]))
+
+
+def quick_session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest as `session` does, in a process that has already imported pytest and the suite."""
+    return run_forked(end_session, arguments, folder, environment(folder))
 
 
 def test_the_plugin_imports_nothing_of_the_suite() -> None:
@@ -116,14 +127,14 @@ def test_an_unknown_implementation_of_the_fixture_is_reported_once_with_its_opti
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
-    done = session(tmp_path, *arguments)
+    done = quick_session(tmp_path, *arguments)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     [line] = [line for line in done.stderr.splitlines() if line.strip()]
     assert line.startswith("ERROR: ") and words in line
 
 
 def test_tests_are_selected_by_pytests_options_and_by_ours(tmp_path: Path) -> None:
-    done = session(
+    done = quick_session(
         tmp_path, *JUDGE_OPTIONS, "--grove-profile", "core", "-k", "managed or quota", "--collect-only", "-q"
     )
     tests = [line for line in done.stdout.splitlines() if "::" in line]
@@ -134,7 +145,7 @@ def test_tests_are_selected_by_pytests_options_and_by_ours(tmp_path: Path) -> No
 def collected(folder: Path, *arguments: str) -> list[str]:
     """Return the tests of the profile startup that a session with these arguments would run."""
     judge = ("--pyargs", "conformance.tests.startup", *JUDGE_OPTIONS[2:], "--grove-profile", "startup")
-    done = session(folder, *judge, "--collect-only", "-q", *arguments)
+    done = quick_session(folder, *judge, "--collect-only", "-q", *arguments)
     return [f"startup/{line}" for line in done.stdout.splitlines() if "::" in line]
 
 
@@ -159,7 +170,7 @@ def test_more_shards_than_scenes_are_refused(tmp_path: Path) -> None:
         "--grove-shard",
         "1/99",
     )
-    done = session(tmp_path, *judge)
+    done = quick_session(tmp_path, *judge)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert re.search(r"ERROR: --grove-shard 1/99: only \d scenes are selected", done.stderr)
     done = session(tmp_path, *judge, "-n", "1")
@@ -168,7 +179,7 @@ def test_more_shards_than_scenes_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_path_names_conformance_tests_as_well(tmp_path: Path) -> None:
-    done = session(tmp_path, str(PROJECT / "conformance" / "tests" / "topology"), "--collect-only", "-q")
+    done = quick_session(tmp_path, str(PROJECT / "conformance" / "tests" / "topology"), "--collect-only", "-q")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR and "--grove-implementation" in done.stderr
 
 
