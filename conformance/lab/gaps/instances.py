@@ -22,19 +22,23 @@ number for all of them."""
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """Nodes with the same properties. If `taken` is set, a pod without a controller runs on each of them."""
+    """Nodes with the same properties. If `taken` is set, a pod without a controller runs on each of them. Nodes with a
+    `profile` have its capacity and offer its GPUs as devices, of which `faulty` have failed."""
 
     count: int = 1
     gpus: int = 1
     rack: str = ""
     block: str = ""
     taken: bool = False
+    profile: str = ""
+    faulty: int = 0
 
 
 @dataclass(frozen=True)
 class ServiceComponent:
     """One role of a service. `minimum` of its replicas are required, each with all of its `pods`. `rack`: each replica
-    must be in one rack."""
+    must be in one rack. If `device` is set, each pod claims such a device instead of requesting GPUs, and needs `cpu`;
+    `shared`: all pods of the service use one claim."""
 
     name: str
     minimum: int
@@ -42,6 +46,9 @@ class ServiceComponent:
     pods: int = 1
     gpus: int = 1
     rack: bool = False
+    device: str = ""
+    shared: bool = False
+    cpu: int = 1
 
     @property
     def is_single_pod(self) -> bool:
@@ -66,6 +73,11 @@ class GapInstance:
     expect: str
     block: bool = False
     lost: tuple[str, ...] = ()
+
+    @property
+    def claims_devices(self) -> bool:
+        """Return whether pods claim devices."""
+        return any(component.device for component in self.components)
 
     def bound_part(self, bound: Counts) -> str:
         """Return the part of the service that is bound: the minimum of each component, nothing, or something else
@@ -127,8 +139,12 @@ def _instance(entry: Mapping[str, Any]) -> GapInstance:
         name=entry["name"],
         rows=tuple(entry["rows"]),
         nodes=tuple(NodeGroup(**group) for group in entry["nodes"]),
-        components=tuple(ServiceComponent(**component) for component in entry["components"]),
+        components=tuple(_component(component) for component in entry["components"]),
         expect=entry["expect"],
         block=entry.get("block", False),
         lost=tuple(entry.get("lost", ())),
     )
+
+
+def _component(entry: Mapping[str, Any]) -> ServiceComponent:
+    return ServiceComponent(**{"gpus": 0, **entry} if "device" in entry else entry)

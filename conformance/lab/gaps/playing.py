@@ -11,9 +11,11 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
+from conformance.cluster import gpu_failures
 from conformance.cluster.assets import versions
 from conformance.cluster.features import FeatureRequest
 from conformance.errors import HarnessError
+from conformance.history.query import Predicate, Unmet
 from conformance.history.view import View
 from conformance.lab.gaps import recording
 from conformance.lab.gaps.forms import SETS, Form
@@ -24,6 +26,7 @@ from conformance.lab.gaps.sets import SetInstanceRun, SetMappingRun
 from conformance.suite.environment import RunningTest
 from conformance.suite.outcomes.checks import Blocked
 from conformance.suite.outcomes.ledger import Ledger
+from conformance.suite.scenes.api import Object
 from conformance.suite.scenes.scene import SceneBroken, SceneChecks, SceneEnded
 from conformance.suite.session.worker import ClusterEnvironment, load_implementation, open_environment
 from conformance.suite.settings import RunSettings
@@ -64,13 +67,14 @@ class MappingOutcome:
 @dataclass(frozen=True)
 class GapOutcome:
     """The result of one instance in one form. `problem` describes the difference from the expected outcome, and is
-    empty if there is none."""
+    empty if there is none. `devices` is the number of allocated devices, or None if no pod claims any."""
 
     form: Form
     instance: GapInstance
     run: int
     counts: Counts
     problem: str
+    devices: int | None = None
 
 
 GapResult = GapOutcome | MappingOutcome | FormFailure
@@ -153,9 +157,9 @@ def _outcomes_of(
         for play in gap_runs:
             counts = play.counts(view)
             is_right = play.instance.matches_expectation(counts)
-            problem = play.find_domain_violation(view) if is_right else f"expected: {play.instance.expect}"
+            problem = play.find_violation(view) if is_right else f"expected: {play.instance.expect}"
             recording.write(folder / f"{form.name}-{play.run}" / play.instance.name, env, play.bench.name)
-            yield GapOutcome(form, play.instance, play.run, counts, problem)
+            yield GapOutcome(form, play.instance, play.run, counts, problem, play.count_devices(view))
         for mapping_play in mapping_runs:
             name = mapping_play.bench.name
             recording.write(folder / f"{form.name}-{mapping_play.run}" / name, env, name)
@@ -175,7 +179,9 @@ def _scene(cluster: ClusterEnvironment, form: Form) -> Iterator[SceneEnvironment
 
 def _run_to_rest(env: SceneEnvironment, form: Form, plays: Sequence[InstanceRun | MappingRun]) -> None:
     """Create everything, then act as an operator until nothing changes any more."""
-    env.create_nodes([node for play in plays for node in play.nodes()])
+    node_manifests = [node for play in plays for node in play.nodes()]
+    env.create_nodes(node_manifests)
+    env.wait_for("devices published", devices_are_published(node_manifests))
     for play in plays:
         play.create()
     for objects in ([play.groups() for play in plays], [play.pods() for play in plays]):
@@ -221,3 +227,15 @@ def _state_at_rest(env: SceneEnvironment, form: Form) -> View:
     if env.history.now() - start >= TIMEOUT_SECONDS:
         raise _FormFailed(f"something still moves after {TIMEOUT_SECONDS:g} s")
     return view
+
+
+def devices_are_published(node_manifests: Sequence[Object]) -> Predicate:
+    """Return a predicate: each device of the nodes is in a ResourceSlice."""
+    annotations = {node["metadata"]["name"]: node["metadata"].get("annotations") for node in node_manifests}
+
+    def check(view: View) -> bool | Unmet:
+        slices = view.list("resourceslices")
+        missing = (name for name in annotations if not gpu_failures.are_published(slices, name, annotations[name]))
+        return next((Unmet(f"the devices of {name} are not published") for name in missing), True)
+
+    return check

@@ -12,9 +12,9 @@ from conformance.grove.scheduling import instance as oracle
 from conformance.grove.scheduling import manifests
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.lab.gaps import forms
+from conformance.lab.gaps import device_claims, forms
 from conformance.lab.gaps.forms import Form
-from conformance.lab.gaps.instances import Counts, GapInstance
+from conformance.lab.gaps.instances import Counts, GapInstance, ServiceComponent
 from conformance.suite.scenes.api import Object
 from conformance.testing import workload_groups
 from conformance.testing.benches import Bench
@@ -54,12 +54,17 @@ class InstanceRun:
         for group in self.instance.nodes:
             labels = {level: value for level in ("rack", "block") if (value := getattr(group, level))}
             group_nodes = self.bench.node_manifests(*[group.gpus] * group.count, **labels)
+            if group.profile:
+                group_nodes = [device_claims.offering_devices(node, group) for node in group_nodes]
             self._occupied_nodes += [(node["metadata"]["name"], group.gpus) for node in group_nodes if group.taken]
             node_manifests += group_nodes
         return node_manifests
 
     def create(self) -> None:
-        """Create what groups and pods need: pods on the occupied nodes, and the objects to which PodGangs refer."""
+        """Create what groups and pods need: pods on the occupied nodes, claims, and the objects to which PodGangs
+        refer."""
+        for claim in device_claims.claim_objects(self.bench.name, self.instance):
+            self._env.create(claim)
         for number, (node, gpus) in enumerate(self._occupied_nodes):
             self.bench.create_plain_pod(f"other-{number}", gpus=gpus, node=node)
         if self.form.api == forms.PODGANGS:
@@ -78,12 +83,11 @@ class InstanceRun:
 
     def pods(self) -> list[Object]:
         """Return the pods in the order in which they are to be created, each with a gate."""
-        if self.form.api == forms.PODGANGS:
-            return self._pods_of_gangs()
-        pods = [pod for leaf in self.leaves for pod in workload_groups.pods(leaf, self.bench.target, gated=True)]
-        for pod in pods if self.form.api == forms.PLAIN else ():
-            del pod["spec"]["schedulingGroup"]
-        self.gated = [pod["metadata"]["name"] for pod in pods]
+        pods = self._pods_of_gangs() if self.form.api == forms.PODGANGS else self._pods_of_groups()
+        components = self._components
+        for pod in pods:
+            component = components[pod["metadata"]["name"]]
+            device_claims.add_claim(pod["spec"], self.bench.name, component)
         return pods
 
     def take_pods_to_ungate(self, view: View) -> Sequence[str]:
@@ -133,8 +137,16 @@ class InstanceRun:
         pods = (view.get("pods", self._pod(leaf, index)) for index in range(leaf.pods))
         return [pod for pod in pods if pod is not None and is_running(pod)]
 
-    def find_domain_violation(self, view: View) -> str:
-        """Return how the domains of the bound pods violate the constraints, or an empty string."""
+    def count_devices(self, view: View) -> int | None:
+        """Return the number of devices that are allocated, or None if no pod claims any."""
+        return device_claims.count_allocated(view, self.bench.name) if self.instance.claims_devices else None
+
+    def find_violation(self, view: View) -> str:
+        """Return how the devices or the domains of the bound pods violate the constraints, or an empty string."""
+        bound_pods = [pod for leaf in self.leaves for pod in self.bound_pods(view, leaf)]
+        return device_claims.find_violation(view, self.bench.name, bound_pods) or self._find_domain_violation(view)
+
+    def _find_domain_violation(self, view: View) -> str:
         racks = [
             (leaf.name, self._domains(view, leaf, manifests.LABEL_KEYS["rack"])) for leaf in self.leaves if leaf.key
         ]
@@ -145,6 +157,23 @@ class InstanceRun:
         return f"{split_leaves[0]} is in several racks" if split_leaves else ""
 
     # -- details -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _components(self) -> dict[str, ServiceComponent]:
+        """Return the component of each pod by the pod's name."""
+        return {
+            self._pod(leaf, index): component
+            for component, leaves in forms.leaves_by_component(self.instance)
+            for leaf in leaves
+            for index in range(leaf.pods)
+        }
+
+    def _pods_of_groups(self) -> list[Object]:
+        pods = [pod for leaf in self.leaves for pod in workload_groups.pods(leaf, self.bench.target, gated=True)]
+        for pod in pods if self.form.api == forms.PLAIN else ():
+            del pod["spec"]["schedulingGroup"]
+        self.gated = [pod["metadata"]["name"] for pod in pods]
+        return pods
 
     def _pods_of_gangs(self) -> list[Object]:
         pods = manifests.pods(self._gangs, self._testbed)

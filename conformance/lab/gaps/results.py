@@ -57,6 +57,7 @@ def add(experiment: Document, outcome: GapResult) -> None:
             "run": outcome.run,
             "bound": {name: list(counts) for name, counts in outcome.counts.items()},
             "wrong": outcome.problem,
+            **({} if outcome.devices is None else {"devices": outcome.devices}),
         }
     )
 
@@ -102,8 +103,13 @@ def format_counts(counts: Counts) -> str:
 
 def describe_outcomes(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return the outcomes of an instance in readable form: each distinct outcome once, with a mark if it is wrong."""
-    descriptions = [f"{format_counts(outcome['bound'])}{' ✗' if outcome['wrong'] else ''}" for outcome in entries]
+    descriptions = map(_describe_outcome, entries)
     return " or ".join(dict.fromkeys(descriptions)) or NOT_RUN
+
+
+def _describe_outcome(outcome: Mapping[str, Any]) -> str:
+    devices = f" on {outcome['devices']} devices" if "devices" in outcome else ""
+    return f"{format_counts(outcome['bound'])}{devices}{' ✗' if outcome['wrong'] else ''}"
 
 
 def forms_of(experiment: Document) -> list[Form]:

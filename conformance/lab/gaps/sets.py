@@ -10,7 +10,7 @@ from conformance.grove.restricted import restricted
 from conformance.grove.scheduling.manifests import LABEL_KEYS
 from conformance.history.query import Unmet
 from conformance.history.view import View
-from conformance.lab.gaps import forms, mappings
+from conformance.lab.gaps import device_claims, forms, mappings
 from conformance.lab.gaps.mappings import MappingRun
 from conformance.lab.gaps.plays import InstanceRun, is_running
 from conformance.suite.scenes.api import Object
@@ -37,6 +37,7 @@ class SetInstanceRun(InstanceRun):
             count, minimum = (component.replicas, component.minimum) if is_single else (component.pods, component.pods)
             member = name if is_single else _member_clique(name)
             cliques.append(clique(member, count, minimum, component.gpus, self.bench.target))
+            device_claims.add_claim(cliques[-1]["spec"]["podSpec"], self.bench.name, component)
             if not is_single:
                 group: Object = {"name": name, "cliqueNames": [member]}
                 group |= {"replicas": component.replicas, "minAvailable": component.minimum}
