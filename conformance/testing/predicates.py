@@ -42,11 +42,6 @@ def ready_counts(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int
     return {name: sum(map(pods.is_ready, members)) for name, members in pods_by_clique(view, cliques).items()}
 
 
-def gated_counts(view: View, cliques: Sequence[ExpectedClique]) -> dict[str, int]:
-    """Return clique → number of pods that have Grove's gate."""
-    return {name: sum(map(pods.is_gated, members)) for name, members in pods_by_clique(view, cliques).items()}
-
-
 def sizes(cliques: Iterable[ExpectedClique]) -> dict[str, int]:
     """Return clique → desired number of pods."""
     return {clique.name: clique.template.replicas for clique in cliques}

@@ -80,11 +80,6 @@ def test_names_of_podcliques_refer_to_their_templates() -> None:
     assert shapes.scope(pcs) == {("clique", "F"), ("group", "P")}
 
 
-def test_empty_entries_are_listed() -> None:
-    assert shapes.empty_entries(EPOCHS_MAP) == ["1002"]
-    assert shapes.empty_entries(MERGED_MAP) == []
-
-
 def test_an_anchor_may_have_scaling_groups_only() -> None:
     """In a set without standalone cliques, the anchor's `podCliques` is empty too, so a non-empty `podCliques` cannot
     be the test for an anchor (COH-228)."""
@@ -171,24 +166,6 @@ def test_the_reason_why_an_update_waits_is_read(field: str) -> None:
 def test_the_scope_is_read_from_the_progress(cliques: str, groups: str) -> None:
     pcs = {"status": {"updateProgress": {cliques: ["F"], groups: ["P", "D"]}}}
     assert shapes.scope(pcs) == {("clique", "F"), ("group", "P"), ("group", "D")}
-
-
-def test_mappings_are_read_from_maps() -> None:
-    assert shapes.clique_mapping({"status": {"podGangMapping": {"s-0-1": 2, "s-0-2": 1}}}) == {"s-0-1": 2, "s-0-2": 1}
-    group = {"status": {"podGangMapping": {"s-0-1": [0], "s-0-2": [1]}}}
-    assert shapes.group_mapping(group, "P") == {"s-0-1": (0,), "s-0-2": (1,)}
-    assert shapes.has_mapping(group) and not shapes.has_mapping({})
-
-
-def test_mappings_are_read_from_lists() -> None:
-    parts_by_state = [{"podGangName": "s-0-1", "epoch": "1", "podCount": 2}]
-    assert shapes.clique_mapping({"status": {"podGangMapping": parts_by_state}}) == {"s-0-1": 2}
-    groups = [
-        {"epoch": "1", "role": "Anchor", "anchorIndex": 0, "replicaIndices": [0, 1]},
-        {"epoch": "2", "role": "Tail", "replicaIndices": [2, 3]},
-    ]
-    mapping = shapes.group_mapping({"status": {"podGangMapping": groups}}, "P")
-    assert mapping == {"1": (0, 1), "2/P/2": (2,), "2/P/3": (3,)}
 
 
 def test_malformed_objects_raise_no_error() -> None:

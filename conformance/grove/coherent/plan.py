@@ -128,16 +128,6 @@ def _with_one_anchor(components: Sequence[Component]) -> list[Batch]:
     return list(_step(populated, {component.key: component.replicas for component in populated}))
 
 
-def count_gangs(components: Sequence[Component]) -> int:
-    """Return how many gangs a replica of the set has after an update of all its components (COH-128)."""
-    plan = steps(components)
-    return plan.count + sum(
-        component.replicas - plan.count * _anchor_size(component)
-        for component in components
-        if component.key.kind == "group" and component.replicas
-    )
-
-
 def _step(components: Sequence[Component], target: Mapping[Key, int]) -> Iterator[Batch]:
     planned = [component for component in components if component.key in target]
     yield Batch(True, {component.key: _anchor_size(component) for component in planned})

@@ -50,12 +50,6 @@ def is_by_epoch(gang_map: Document | None) -> bool:
     return any(text(entry, "epoch") and not text(entry, "name") for entry in items(gang_map, "spec", "entries"))
 
 
-def empty_entries(gang_map: Document | None) -> list[str]:
-    """Return the keys of a map's entries that have no members."""
-    all_entries = items(gang_map, "spec", "entries")
-    return [_key(entry) for entry in all_entries if all(gang.is_empty for gang in _gangs(entry))]
-
-
 def entries_without_last(gang_map: Document | None) -> list[Mapping[str, Any]]:
     """Return the entries of a map except the last one that has members."""
     all_entries = items(gang_map, "spec", "entries")
@@ -127,36 +121,6 @@ def stalls(pcs: Document | None) -> dict[int, str]:
     """Return the reasons for stalled updates that a set reports, by replica (COH-012)."""
     messages = {index: text(entry, "errorMessage") or text(entry, "message") for entry, index in _updating_entries(pcs)}
     return {index: words for index, words in messages.items() if words}
-
-
-def clique_mapping(clique: Document | None) -> dict[str, int]:
-    """Return the numbers of pods of a standalone clique by gang name, from its status (COH-013)."""
-    value = at(clique, "status", "podGangMapping")
-    if isinstance(value, list):
-        mapped_pods = items(clique, "status", "podGangMapping")
-        return {text(entry, "podGangName"): number(entry, "podCount") or 0 for entry in mapped_pods}
-    return _integer_values(value)
-
-
-def group_mapping(group: Document | None, template: str) -> dict[str, tuple[int, ...]]:
-    """Return the replica indices of a scaling group by key of their entry, from its status (COH-014). `template`: the
-    scaling group's name in entries."""
-    value = at(group, "status", "podGangMapping")
-    if isinstance(value, Mapping):
-        return {key: _integer_items(replica_indices) for key, replica_indices in value.items()}
-    indices: dict[str, tuple[int, ...]] = {}
-    for entry in items(group, "status", "podGangMapping"):
-        epoch, replica_indices = text(entry, "epoch"), _integer_items(at(entry, "replicaIndices"))
-        if text(entry, "role") == ANCHOR_ROLE:
-            indices[epoch] = (*indices.get(epoch, ()), *replica_indices)
-        else:
-            indices |= {f"{epoch}/{template}/{index}": (index,) for index in replica_indices}
-    return indices
-
-
-def has_mapping(owner: Document | None) -> bool:
-    """Return whether the status of a clique or scaling group lists its gangs."""
-    return bool(at(owner, "status", "podGangMapping"))
 
 
 # -- within ------------------------------------------------------------------------------------------------------------
