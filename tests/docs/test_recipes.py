@@ -108,6 +108,18 @@ def tree(tmp_path: Path) -> Path:
     return project_copy
 
 
+def test_every_recipe_can_be_applied_and_leaves_modules_that_can_be_imported(tree: Path) -> None:
+    created = []
+    for block in blocks():
+        apply(block, tree)
+        created += re.findall(r"^# create ((?:conformance|mutants)/\S+)\.py$", block.first_line)
+    assert created
+    imports = "; ".join(f"import {name.replace('/', '.')}" for name in created)
+    run(f".venv/bin/python -c '{imports}' && .venv/bin/grove-conformance validate", tree, "all recipes")
+    run(".venv/bin/ruff check . && .venv/bin/ruff format --check .", tree, "all recipes")
+
+
+@pytest.mark.thorough
 @pytest.mark.timeout(900)  # takes 46 s alone, and more than 300 s alongside a run of the suite
 def test_every_recipe_works_and_leaves_a_tree_that_passes_the_quick_checks(tree: Path) -> None:
     all_blocks = list(blocks())

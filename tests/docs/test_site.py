@@ -101,6 +101,7 @@ def test_every_link_of_the_site_resolves(site: Path) -> None:
     assert dead_links == []
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(PROGRAM is None, reason="needs Chromium")
 def test_the_front_page_leads_to_the_requirements(site: Path) -> None:
     asyncio.run(_navigate(site / "index.html"))

@@ -13,6 +13,7 @@ from conformance.grove.admission import examples, manifests, model, updates
 from conformance.grove.admission.defaults import differences, with_defaults
 from conformance.grove.admission.violation import AdmissionFacts
 from conformance.tests.admission.judging import find_difference
+from tests.conftest import THOROUGH
 from tests.reference import apiserver
 
 WORDS = {"binding": "top", "scheduler": apiserver.SCHEDULER_NAME}
@@ -20,7 +21,7 @@ ON = {"topology", "mnnvl", "kai", "authorizer"}
 FACTS = AdmissionFacts(topology=True, mnnvl=True, schedulers=(apiserver.SCHEDULER_NAME,), bindings=apiserver.LEVELS)
 CEL = {"SCH-07", "SCH-08", "SCH-09", "SCH-10", "SCH-11", "SCH-12", "SCH-21"}
 """Rules that only a real API server can check, because they are CEL expressions."""
-GENERATED = 2000
+GENERATED = 2000 if THOROUGH else 500
 
 
 def _cases(features):

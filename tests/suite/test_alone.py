@@ -57,7 +57,7 @@ def events(result: RunResult) -> list[ledger.AnyEvent]:
     return list(ledger_file.read(result.folder / "ledger"))
 
 
-@pytest.mark.parametrize("repeat", [1, 3])
+@pytest.mark.parametrize("repeat", [pytest.param(1, marks=pytest.mark.thorough), 3])
 def test_a_lone_scene_starts_when_the_other_workers_have_ended(faked: Faked, repeat: int) -> None:
     faked.write(SCENES, ids=4)
     result = faked.run(workers=2, repeat=repeat)

@@ -160,20 +160,26 @@ def test_shards_and_skipped_requirements_are_those_of_a_run(tmp_path: Path) -> N
     assert one not in collected(tmp_path, "--grove-skip", id)
 
 
+MANY_SHARDS = (
+    "--pyargs",
+    "conformance.tests.nodes",
+    *JUDGE_OPTIONS[2:],
+    "--grove-profile",
+    "nodes",
+    "--grove-shard",
+    "1/99",
+)
+
+
 def test_more_shards_than_scenes_are_refused(tmp_path: Path) -> None:
-    judge = (
-        "--pyargs",
-        "conformance.tests.nodes",
-        *JUDGE_OPTIONS[2:],
-        "--grove-profile",
-        "nodes",
-        "--grove-shard",
-        "1/99",
-    )
-    done = quick_session(tmp_path, *judge)
+    done = quick_session(tmp_path, *MANY_SHARDS)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert re.search(r"ERROR: --grove-shard 1/99: only \d scenes are selected", done.stderr)
-    done = session(tmp_path, *judge, "-n", "1")
+
+
+@pytest.mark.thorough
+def test_a_worker_refuses_more_shards_than_scenes(tmp_path: Path) -> None:
+    done = session(tmp_path, *MANY_SHARDS, "-n", "1")
     assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
     assert re.search(r"ERROR: --grove-shard 1/99: only \d scenes are selected", done.stdout)
 

@@ -288,8 +288,17 @@ def test_a_killed_worker_is_a_harness_error_that_names_the_test(faked: Faked) ->
     assert '"outcome":"passed"' in (result.folder / "ledger" / "run.jsonl").read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    ("workers", "number"),
+    [
+        (0, signal.SIGTERM),
+        (2, signal.SIGINT),
+        *(
+            pytest.param(workers, number, marks=pytest.mark.thorough)
+            for workers, number in ((0, signal.SIGINT), (0, signal.SIGHUP), (2, signal.SIGTERM), (2, signal.SIGHUP))
+        ),
+    ],
+)
 def test_an_interrupted_run_reports_its_results_and_cleans_up(
     faked: Faked, number: signal.Signals, workers: int
 ) -> None:
@@ -339,7 +348,7 @@ def test_an_interrupted_run_reports_its_results_and_cleans_up(
 @pytest.mark.parametrize(
     ("tests", "code", "result"), [(PASSING_TESTS, 8, "conformant"), (FAILING_TESTS, 1, "not-conformant")]
 )
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.thorough)])
 def test_a_run_whose_output_is_closed_ends_with_its_report(
     faked: Faked, tests: str, code: int, result: str, workers: int
 ) -> None:
