@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from conformance.grove.kinds import PODCLIQUESETS
 from kube.client import MERGE_PATCH, Client
 from kube.errors import ApiError
 from tests.attacks.helpers import for_each_object, ledger_contains, mode, patch, wait_until
@@ -61,12 +62,29 @@ def nest_managed_fields_of_nodes(kubeconfig: Path, folder: Path) -> None:
 
 @mode
 def enlarge_pods(kubeconfig: Path, folder: Path) -> None:
-    """Write an annotation of 60 KiB to pods, 20,000 times or until the suite ends this program."""
+    """Enlarge pods."""
+    enlarge(kubeconfig, folder, PODS)
+
+
+@mode
+def enlarge_nodes(kubeconfig: Path, folder: Path) -> None:
+    """Enlarge nodes."""
+    enlarge(kubeconfig, folder, NODES)
+
+
+@mode
+def enlarge_sets(kubeconfig: Path, folder: Path) -> None:
+    """Enlarge PodCliqueSets."""
+    enlarge(kubeconfig, folder, PODCLIQUESETS.path())
+
+
+def enlarge(kubeconfig: Path, folder: Path, collection: str) -> None:
+    """Write an annotation of 60 KiB to objects of a collection, 20,000 times or until the suite ends this program."""
     wait_until(lambda: ledger_contains(folder, '"phase":"ready"'))
-    asyncio.run(_enlarge(kubeconfig))
+    asyncio.run(_enlarge(kubeconfig, collection))
 
 
-async def _enlarge(kubeconfig: Path) -> None:
+async def _enlarge(kubeconfig: Path, collection: str) -> None:
     written = 0
 
     async def write(client: Client, path: str) -> None:
@@ -78,5 +96,5 @@ async def _enlarge(kubeconfig: Path) -> None:
 
     async with Client.from_kubeconfig(kubeconfig, user_agent="hostile/1.0") as client:
         while written < LARGE_WRITES:
-            items = json.loads(await client.request("GET", f"{PODS}?limit={CLIENTS}"))["items"]
-            await asyncio.gather(*(write(client, path_of(PODS, item)) for item in items), asyncio.sleep(0.001))
+            items = json.loads(await client.request("GET", f"{collection}?limit={CLIENTS}"))["items"]
+            await asyncio.gather(*(write(client, path_of(collection, item)) for item in items), asyncio.sleep(0.001))
