@@ -90,7 +90,8 @@ def resolve_all(report: ProgressReporter = report_nothing, kubernetes: str = "")
 
 
 def check_variables(names: Iterable[str]) -> None:
-    """Raise UsageError for a variable that names none of these programs, because it would have no effect."""
+    """Raise UsageError if an environment variable would set the path of a program that is not among `names`, because it
+    would have no effect."""
     variables = {variable_of(name) for name in names}
     for variable in sorted(os.environ):
         if variable.startswith(VARIABLE_PREFIX) and variable not in variables:

@@ -37,7 +37,8 @@ HOSTNAME = "kubernetes.io/hostname"
 FABRIC = "nvidia.com/gpu.clique"
 """The label of a node whose GPUs are linked with those of other nodes by NVLink: the nodes with the same value."""
 EPHEMERAL_STORAGE = "1Ti"
-"""The resource of a node whose profile does not set it: every kubelet reports some, and pods may request it."""
+"""The ephemeral storage of a node whose profile does not set it: every kubelet reports some, and pods may request
+it."""
 SIMULATED_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
 """The annotation of nodes that KWOK simulates when it is installed by its chart. Other installations use the label
 `type: kwok`, or simulate all nodes."""

@@ -178,7 +178,7 @@ class Descriptor:
     cluster_roles: Mapping[Role, str]
     """The ClusterRole to which the user of a role is bound; `cluster-admin` for a role without an entry."""
     supplied: Mapping[str, str]
-    """Parameters of the implementation that supplies the roles that this one does not play."""
+    """Parameters of the implementation that supplies the other roles."""
     supplied_by: str
     """The name of the implementation that supplies the other roles."""
     record: tuple[str, ...]

@@ -26,7 +26,7 @@ SEARCH_SECONDS = 1.0
 MATCH_SECONDS = 2.0
 """Seconds of CPU time that a regular expression may take on one line. A well-written expression takes milliseconds."""
 TAIL_PREFIX = "log ends with: "
-"""Introduces the end of a log in a text."""
+"""The words before a quotation from the end of a log."""
 MAX_REASON_LENGTH = 300
 """Maximum length of a line that is quoted as a reason."""
 _REASON = re.compile(

@@ -23,7 +23,7 @@ class GateAtCreation(Invariant):
         self._judged = 0
 
     def observe(self, record: Record, gangs: Gangs) -> None:
-        """Judge the creation of pods."""
+        """Report a violation if a new pod has no gate."""
         self._coherent.observe(record)
         if record.resource != "pods" or not pods.is_of_grove(record.object) or not self._creations.shows(record):
             return

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from conformance.report.model import Report
-from conformance.suite.scenes.repeated import unmarked
+from conformance.suite.scenes.repeated import without_mark
 
 _Z = NormalDist().inv_cdf(0.975)
 ALL_TESTS = "all tests"
@@ -42,7 +42,7 @@ def rates(report: Report) -> list[Rate]:
         return []
     runs: dict[str, list[bool]] = {}
     for test in (test for test in report.tests if test.outcome != "interrupted"):
-        runs.setdefault(unmarked(test.test, report.started.repeat), []).append(test.outcome == "passed")
+        runs.setdefault(without_mark(test.test, report.started.repeat), []).append(test.outcome == "passed")
     unstable_rates = [Rate(name, len(passed), sum(passed)) for name, passed in sorted(runs.items()) if not all(passed)]
     all_outcomes = [outcome for passed in runs.values() for outcome in passed]
     return [Rate(ALL_TESTS, len(all_outcomes), sum(all_outcomes)), *unstable_rates] if all_outcomes else []

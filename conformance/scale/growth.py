@@ -79,9 +79,9 @@ def exponent(values: Mapping[int, float]) -> float:
 
 
 def quantities(results: Iterable[Result]) -> list[Quantity]:
-    """Return the quantities that can be compared over complete results of several sizes, in the order of the largest
-    size. If a size has several results, their median is used. Raises UsageError for results of different
-    implementations or machines, and if there are fewer than two sizes."""
+    """Return the measured quantities whose growth with the number of pods can be judged, in the order of the largest
+    result. Only complete results count; several results of one size count as their median. Raises UsageError for
+    results of different implementations or machines, and if there are fewer than two sizes."""
     sizes: dict[int, list[dict[tuple[str, str], float]]] = {}
     complete_results = [result for result in results if result["complete"]]
     if len(series_names := {_series_name(result) for result in complete_results}) > 1:

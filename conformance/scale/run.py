@@ -267,7 +267,7 @@ def _implementation(plan: ScalePlan, driver: Driver) -> dict[str, Any]:
 
 
 def _add_floor_ratios(document: dict[str, Any]) -> None:
-    """Add the mean of the raw floors, and the times as multiples of the floors."""
+    """Add the mean of the floors before and after the measurement, and the measured times as multiples of it."""
     raw_floors = [
         raw_floor for raw_floor in (document["floors"]["before"], document["floors"]["after"]) if raw_floor is not None
     ]

@@ -41,11 +41,11 @@ def _starts_at_once() -> None:
 @mutant("operator", "keeps the first maxUnavailable that it has read", "COHR-049")
 def _budget_read_once() -> None:
     original = Layouts.components
-    first: dict[tuple[str, int], list[Component]] = {}
+    first_components: dict[tuple[str, int], list[Component]] = {}
 
     def components(self: Layouts, pcs: PodCliqueSet, index: int) -> list[Component]:
         current = original(self, pcs, index)
-        return first.setdefault((pcs.metadata.uid, index), current)
+        return first_components.setdefault((pcs.metadata.uid, index), current)
 
     replace(Layouts, "components", components)
 

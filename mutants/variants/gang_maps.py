@@ -228,7 +228,7 @@ def _declared_replicas_return_to_the_tail(
 
 
 def _without_replicas(entry: Entry, moved: list[tuple[str, int]]) -> Entry:
-    """Return the entry without these replicas of groups."""
+    """Return the entry without the replicas of scaling groups in `moved`."""
     for group, indices in list(entry.groups.items()):
         entry = entry.with_indices(group, (index for index in indices if (group, index) not in moved))
     return entry

@@ -34,7 +34,8 @@ class GangMigration:
         self._cache, self._writer, self._layouts = cache, writer, layouts
 
     async def start(self, pcs: PodCliqueSet) -> PodCliqueSet:
-        """Mark a set that has gangs of the other release line, and return the resulting set."""
+        """Add the condition of a running migration to a set that has gangs of the other release line. Return the set as
+        the cache has it then."""
         if gang_migration.is_running(pcs) or not self._has_foreign_gangs(pcs):
             return pcs
         old = pcs.status.conditions if pcs.status else None

@@ -50,12 +50,12 @@ class Layouts:
         self._placements: dict[ObjectKey, _CachedPlacement] = {}
 
     def placement_of(self, item: Object) -> Placement | None:
-        """Return the gangs of the replica that an object belongs to, or None if they are not known (yet)."""
+        """Return the placement of the replica that an object belongs to, or None if it is not known (yet)."""
         pcs, index = self._cache.set_of(item), index_of(item)
         return None if pcs is None or index < 0 else self.placement_at(pcs, index)
 
     def placement_at(self, pcs: PodCliqueSet, index: int) -> Placement | None:
-        """Return the gangs of a replica of a set, or None if they are not known (yet). A stored layout without an
+        """Return the placement of a replica of a set, or None if it is not known (yet). A stored layout without an
         anchor is not followed, because it is about to be repaired."""
         cached = self._stored(pcs, index) if self.line.stores_layouts else self._derived(pcs, index)
         if cached is None or (cached.placement.layout and not anchors(cached.placement.layout)):

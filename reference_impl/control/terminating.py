@@ -21,9 +21,9 @@ class TerminatingOwners:
     def __init__(self) -> None:
         self._owners: dict[str, None] = {}
 
-    def learn(self, manifest: dict[str, Any], error: ApiError) -> bool:
-        """Return whether the creation of an object was refused because its namespace is being deleted. If so, remember
-        the object's owner."""
+    def remember_refusal(self, manifest: dict[str, Any], error: ApiError) -> bool:
+        """Remember the owner of an object whose creation was refused because its namespace is being deleted. Return
+        False if it was refused for another reason."""
         if not any(cause.get("reason") == CAUSE for cause in error.details.get("causes") or ()):
             return False
         if owner := _owner(manifest):

@@ -66,7 +66,7 @@ class Writer:
         except ApiError as error:
             if error.status >= 500:
                 self._remember_owner(manifest)
-            if self._terminating.learn(manifest, error):
+            if self._terminating.remember_refusal(manifest, error):
                 return
             if not error.already_exists:
                 raise

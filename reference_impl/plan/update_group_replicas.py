@@ -31,7 +31,7 @@ PodsOf = Callable[[PodClique], list[Pod]]
 
 @dataclass
 class GroupUpdateStep:
-    """The next step: the progress to write, and then the cliques to delete, one list after another."""
+    """The next step of an update: the `progress` to write to the status, then the cliques to delete, in waves."""
 
     progress: GroupUpdateProgress | None
     deletion_waves: list[list[PodClique]] = field(default_factory=list)

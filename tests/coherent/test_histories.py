@@ -106,24 +106,24 @@ FORMER_FAILURES = {
     "rolled-back": parse_history(
         "p3/1/2",
         model.Change(("p",), 5, works=False),
-        model.Switch(model.ROLLING),
+        model.SwitchStrategy(model.ROLLING),
         model.Settle(),
         model.Change(("p",), 1),
-        model.Switch(model.COHERENT),
+        model.SwitchStrategy(model.COHERENT),
     ),
     "taken-over": parse_history(
         "f2/1/1 h4/2/2 p2/1/1",
-        model.Switch(model.ROLLING),
+        model.SwitchStrategy(model.ROLLING),
         model.Change(("f", "h", "p"), 2),
         model.Replace(1),
-        model.Switch(model.COHERENT),
+        model.SwitchStrategy(model.COHERENT),
         model.Settle(),
     ),
     "never-coherent-before": parse_history(
         "f2/1/1 p2/1/1",
         model.Change(("f", "p"), 2),
         model.Replace(1),
-        model.Switch(model.COHERENT),
+        model.SwitchStrategy(model.COHERENT),
         model.Settle(),
         strategy=model.ROLLING,
     ),
@@ -165,7 +165,7 @@ def test_commands_repeat_a_history(tmp_path: Path) -> None:
         model.LosePod(3),
         model.FailNode(),
         model.Restart(),
-        model.Switch(model.ROLLING),
+        model.SwitchStrategy(model.ROLLING),
         model.Revert(),
     )
     history = model.GeneratedHistory((part,), 2, actions)

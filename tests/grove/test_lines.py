@@ -1,4 +1,4 @@
-"""Tests of the release lines and the releases of Grove's contract."""
+"""Tests of Grove's release lines and releases."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ ABSURD += (
 TIME = "2026-01-01T00:00:00Z"
 CONDITION = {"type": "Ready", "status": "True", "reason": "x", "lastTransitionTime": TIME}
 OWNER = {"kind": "PodClique", "name": "s-0-w", "uid": "uid-3", "controller": True}
-TAGS = {labels.GANG: "s-0", labels.CLIQUE: "s-0-w", labels.PART_OF: "s", labels.SET_INDEX: "0", labels.POD_INDEX: "0"}
+LABELS = {labels.GANG: "s-0", labels.CLIQUE: "s-0-w", labels.PART_OF: "s", labels.SET_INDEX: "0", labels.POD_INDEX: "0"}
 CLIQUE = {"name": "w", "spec": {"replicas": 1, "minAvailable": 1, "startsAfter": ["v"], "podSpec": {"containers": []}}}
 TEMPLATE = {
     "terminationDelay": "1h",
@@ -48,7 +48,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "status": {"conditions": [{**CONDITION, "type": "Initialized"}]},
     },
     "pods": {
-        "metadata": {"labels": TAGS, "ownerReferences": [OWNER], "deletionTimestamp": TIME},
+        "metadata": {"labels": LABELS, "ownerReferences": [OWNER], "deletionTimestamp": TIME},
         "spec": {"nodeName": "n", "containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]},
         "status": {"phase": "Running", "conditions": [CONDITION, {**CONDITION, "type": "DisruptionTarget"}]},
     },

@@ -12,7 +12,7 @@ from conformance.grove import labels
 from conformance.invariants.deletion_cause import GRACE_SECONDS
 from conformance.invariants.result import RuleResult
 
-TAGS = {labels.PART_OF: "s", labels.SET_INDEX: "0"}
+LABELS = {labels.PART_OF: "s", labels.SET_INDEX: "0"}
 PODS = ("a1", "a2", "a3")
 
 
@@ -22,7 +22,7 @@ def verdict(story) -> RuleResult:
 
 
 def pod_options(**changes: Any) -> dict[str, Any]:
-    return {"gang": "s-0", "clique": "s-0-a", "extra": TAGS, "owner": ("podcliques", "s-0-a"), **changes}
+    return {"gang": "s-0", "clique": "s-0-a", "extra": LABELS, "owner": ("podcliques", "s-0-a"), **changes}
 
 
 def record_ready_gang(story) -> None:
@@ -132,7 +132,7 @@ def test_causes(story, cause):
 
 def test_a_pod_of_another_template_than_its_clique_may_go(story):
     record_ready_gang(story)
-    old = {**TAGS, labels.TEMPLATE_HASH: "old"}
+    old = {**LABELS, labels.TEMPLATE_HASH: "old"}
     story.pod("a3", **pod_options(node="n1", ready=True, extra=old))
     story.pod("a3", **pod_options(node="n1", ready=True, extra=old, terminating=True))
     assert verdict(story).holds is True
@@ -172,7 +172,7 @@ def test_a_gang_that_has_just_recovered_may_be_ended(story):
 
 def test_gangs_of_the_same_replica_may_be_ended_together(story):
     record_ready_gang(story)
-    scaled = {"gang": "s-0-g-0", "clique": "s-0-g-1-w", "extra": TAGS}
+    scaled = {"gang": "s-0-g-0", "clique": "s-0-g-1-w", "extra": LABELS}
     story.gang("s-0-g-0", {"s-0-g-1-w": (1, ["w1"])})
     story.pod("w1", **scaled)
     story.pod("w1", **scaled, node="n1", ready=True)

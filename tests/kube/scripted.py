@@ -98,7 +98,7 @@ class ScriptedServer:
         self.requests: list[web.Request] = []
         self.bodies: list[bytes] = []
         self.cut: list[int] = []
-        """Numbers of the requests whose connection the client closed early."""
+        """Indices in `requests` of those whose connection the client closed early."""
         self.open = self.most_open = 0
         self.address = ""
 

@@ -21,7 +21,7 @@ from mutants.workload_api import PERMITTED, WRONG, Difference
 PASSED, FAILED, ERROR = 0, 1, 2
 
 
-def play(test_id: str) -> None:
+def run_test(test_id: str) -> None:
     """Run one test: `module:function`, or `module:function#n` for row n of its parameters."""
     module, _, rest = test_id.partition(":")
     name, _, row = rest.partition("#")
@@ -44,7 +44,7 @@ def outcome(difference: Difference) -> int:
     difference.apply()
     try:
         for test_id in difference.caught_by:
-            play(test_id)
+            run_test(test_id)
     except AssertionError:
         return FAILED
     except BaseException:  # pytest's outcomes derive from BaseException; nothing may escape from the child process

@@ -144,11 +144,11 @@ def test_the_selection_covers_each_profile_both_roles_and_the_invariants() -> No
     separate cluster. `make mutants` covers them."""
     registry = requirement.load()
     chosen = MUTANTS.named(trials.selection())
-    claimed = {identity for mutant in chosen for identity in mutant.caught_by}
+    claimed_ids = {id for mutant in chosen for id in mutant.caught_by}
     profiles = {entry.profile for entry in registry.requirements.values()}
-    assert {registry.requirements[identity].profile for identity in claimed} == profiles - {"scale", "workload-api"}
+    assert {registry.requirements[id].profile for id in claimed_ids} == profiles - {"scale", "workload-api"}
     assert {mutant.role for mutant in chosen} == {"operator", "gang-scheduler"}
-    assert any(identity.startswith(trials.INVARIANT) for identity in claimed)
+    assert any(id.startswith(trials.INVARIANT) for id in claimed_ids)
     assert len(chosen) <= 17, "make test is to stay short; make mutants proves all of them"
 
 

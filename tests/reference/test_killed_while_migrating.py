@@ -2,8 +2,8 @@
 continues where the first operator stopped, and pods are never changed. The operator dies after each of its writes, or
 after some of them with `CHAOS=i/n`.
 
-On the way back, an operator that recognizes all other hashes writes the hashes of the earlier version. A downgrade that
-is prepared in this way also restarts no pods.
+Before a downgrade, the operator can write the hashes of the earlier version while it recognizes all other hashes. Then
+the downgrade restarts no pods either.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ BROKEN = "INV-001 broken: a pod keeps its gate — pod s-0 was ungated\n  #40 +8
 
 
 def lines(description: str, expected: object, actual: object) -> list[str]:
-    """Return the line of a failed check in an annotation, and the one in a comparison."""
+    """Return how a CI annotation and a comparison of reports describe a failed check, one line each."""
     content = document.document(real())
     [entry] = content["verdict"]["requirements"]
     entry["failures"][0] |= {"what": description, "expected": expected, "seen": actual}

@@ -1,4 +1,4 @@
-"""Tests of the breaches that the oracle reports on the way to a permitted outcome."""
+"""Tests that the oracle reports violations in a history of bindings and deletions whose outcome is permitted."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import yaml
 
 from conformance import data
 from conformance.suite.outcomes import ledger, ledger_file
-from conformance.suite.scenes.repeated import unmarked
+from conformance.suite.scenes.repeated import without_mark
 from conformance.suite.session import shards
 
 FILE = data.folder("fixtures") / "costs" / "scenes.yaml"
@@ -28,9 +28,9 @@ def seconds(events: Iterable[ledger.AnyEvent]) -> dict[str, list[float]]:
             case ledger.RunStarted():
                 repeat = event.repeat
             case ledger.ScenePlayed(ended_by=""):
-                measured[unmarked(event.scene, repeat)].append(event.seconds)
+                measured[without_mark(event.scene, repeat)].append(event.seconds)
             case ledger.TestFinished(scene="", outcome="passed"):
-                measured[unmarked(event.test, repeat)].append(sum(event.seconds.values()))
+                measured[without_mark(event.test, repeat)].append(sum(event.seconds.values()))
             case _:
                 pass
     return measured

@@ -31,7 +31,7 @@ def story() -> Story:
 
 
 def disrupt(story: Story) -> None:
-    """Delete a Ready pod whose condition DisruptionTarget says that it has to be deleted."""
+    """Delete a Ready pod that has the condition DisruptionTarget."""
     conditions = [{"type": "Ready", "status": "True"}, DISRUPTION]
     document: dict[str, Any] = dict(story.history.view().get("pods", "a3") or {})
     metadata = {**document["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}

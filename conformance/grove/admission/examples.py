@@ -168,7 +168,7 @@ def _resize_group(random: Random, pcs: Set) -> None:
         group[random.choice(["replicas", "minAvailable"])] = random.choice(_SIZES)
 
 
-def _scale_group(random: Random, pcs: Set) -> None:
+def _change_scale_config(random: Random, pcs: Set) -> None:
     if group := _some_group(random, pcs):
         group["scaleConfig"] = {
             field: random.choice(_SIZES) for field in ("minReplicas", "maxReplicas") if random.random() < 0.7
@@ -316,7 +316,7 @@ MUTATIONS: list[Callable[[Random, Set], None]] = [
     _resize_clique,
     _scale_clique,
     _resize_group,
-    _scale_group,
+    _change_scale_config,
     _change_members,
     _rename_group,
     _add_or_remove_group,

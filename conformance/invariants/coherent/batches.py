@@ -34,7 +34,7 @@ class OneBatchAtATime(CoherentRule):
         return self.state.scheduled_gangs | self.state.ready_gangs
 
     def judge_state(self, record: Record) -> None:
-        """Judge the state after a record."""
+        """Report a violation if the record binds a pod too early."""
         pod = self.state.pods.get(record.uid)
         if record.resource == "pods" and pod is not None and self._has_reached(pod) and pod.index < 0:
             count = sum(
@@ -112,7 +112,7 @@ class AnchorsFirst(CoherentRule):
         super().observe(record, gangs)
 
     def judge_state(self, record: Record) -> None:
-        """Judge the state after a record."""
+        """Report a violation if the record binds a pod too early."""
         if self.state.written_map is not None:
             self._learn_anchors(self.state.maps[self.state.written_map])
         pod, before = self.state.pods.get(record.uid), self.state.previous_pod

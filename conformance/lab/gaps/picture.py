@@ -73,7 +73,7 @@ def _rows(gaps: Sequence[Gap]) -> Iterator[tuple[float, Gap | GapInstance]]:
 def _marks(
     experiment: Mapping[str, Any], form: Form, instance: GapInstance, x_of_form: float, y: float
 ) -> Iterator[Mark]:
-    """Yield the squares of an instance in a form, preceded by a cross if the outcome is unexpected."""
+    """Yield the squares that show the pods of an instance, preceded by a cross if the outcome is unexpected."""
     for outcome in results.outcomes(dict(experiment), form, instance)[:1]:
         if outcome["wrong"]:
             yield "unexpected", x_of_form - 1.5, y

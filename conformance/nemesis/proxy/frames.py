@@ -9,7 +9,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 _LENGTH = 4
 
 
-class Cutter(ABC):
+class FrameSplitter(ABC):
     """Takes the body in pieces of any size."""
 
     def __init__(self) -> None:
@@ -33,14 +33,14 @@ class Cutter(ABC):
         """Return the length of the first event; 0 if it is not complete yet."""
 
 
-class LineCutter(Cutter):
+class LineSplitter(FrameSplitter):
     """JSON: one event per line."""
 
     def _frame_length(self) -> int:
         return self._buffer.find(b"\n") + 1
 
 
-class MessageCutter(Cutter):
+class ProtobufSplitter(FrameSplitter):
     """Protobuf: the length of an event (big endian), followed by the event."""
 
     def _frame_length(self) -> int:
@@ -50,6 +50,6 @@ class MessageCutter(Cutter):
         return end if len(self._buffer) >= end else 0
 
 
-def cutter(content_type: str) -> Cutter:
+def cutter(content_type: str) -> FrameSplitter:
     """Return the cutter for a body of this Content-Type."""
-    return MessageCutter() if content_type.startswith(PROTOBUF) else LineCutter()
+    return ProtobufSplitter() if content_type.startswith(PROTOBUF) else LineSplitter()

@@ -11,7 +11,7 @@ def marks(count: int) -> list[str]:
     return [f"{number} of {count}" for number in range(1, count + 1)]
 
 
-def unmarked(test: str, count: int) -> str:
+def without_mark(test: str, count: int) -> str:
     """Return a test's name without its mark, for `a.py::t[x-3 of 20]` and `a.py::t[3 of 20]`."""
     if count == 1:
         return test
@@ -23,7 +23,7 @@ def unmarked(test: str, count: int) -> str:
 def names_of(test: str, count: int) -> list[str]:
     """Return the names that select a test: its own name, its name without the mark (for all its repetitions), its
     function, and its file."""
-    unmarked_name = unmarked(test, count)
+    unmarked_name = without_mark(test, count)
     function = unmarked_name.partition("[")[0]
     return list(dict.fromkeys((test, unmarked_name, function, function.partition("::")[0])))
 

@@ -91,7 +91,8 @@ def _foreign(user: str) -> bool:
 
 
 def _is_decided_by_user(request: AuditedRequest) -> bool:
-    """Return whether the user that requested a deletion also decided on it."""
+    """Return whether a deletion was the requesting user's own decision, not a consequence of another request, as
+    garbage collection is."""
     if not users.is_component(request.user):
         return True
     return request.program in EVICTORS and request.user != GARBAGE_COLLECTOR

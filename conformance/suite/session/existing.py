@@ -81,8 +81,8 @@ def check(kubeconfig: Path, api: Api) -> None:
 
 
 def require_usable(kubeconfig: Path) -> None:
-    """Run `check` before a run, and also check the user's rights or the components. Raises UsageError if a check fails,
-    or HarnessError if the cluster does not respond."""
+    """Check before a run that the cluster is usable: what `check` checks, and the user's permissions or the components.
+    Raises UsageError if a check fails, or HarnessError if the cluster does not respond."""
     loop = Loop()
     try:
         api = Api(loop, kubeconfig, "grove-conformance/suite", {"namespaces.": NAMESPACES})

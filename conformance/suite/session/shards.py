@@ -63,7 +63,7 @@ def part(scenes: Mapping[str, str], shard: Shard, repeat: int = 1, place: str = 
 def prices(scenes: Iterable[str], costs: Costs, repeat: int = 1) -> dict[str, float]:
     """Return the cost of each of these scenes. A scene without a known cost gets the median of all known costs."""
     median_cost = statistics.median(costs.values()) if costs else 1.0
-    return {scene: costs.get(repeated.unmarked(scene, repeat), median_cost) for scene in set(scenes)}
+    return {scene: costs.get(repeated.without_mark(scene, repeat), median_cost) for scene in set(scenes)}
 
 
 def divide(scenes: Mapping[str, str], shards: int, costs: Costs, repeat: int = 1) -> list[frozenset[str]]:

@@ -23,8 +23,9 @@ BREACHED = "MinAvailableBreached"
 
 
 class BaseGangShortOfNodes(Scene):
-    """One node, later more. Each replica of the workers fills a node. The base gang needs two nodes, while each scaled
-    gang would fit on the first node. A replica has one prefill pod above its minimum."""
+    """First there is one node, later there are more. Each replica of the scaling group `workers` fills a node. The base
+    gang needs two nodes, while each scaled gang would fit on the first node. A replica has one prefill pod above its
+    minimum."""
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", 1)

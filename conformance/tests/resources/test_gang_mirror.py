@@ -63,13 +63,13 @@ class SetWithPriorityClass(Scene):
 
 @requirement("RES-021", reaches="gangs have lost the old label of their set")
 def test_gangs_lose_what_their_set_lost(run: Recorded[GangsThatSomebodyChanges]) -> None:
-    """The trigger makes the operator reconcile the gangs."""
+    """The trigger annotation makes the operator reconcile the set and its gangs."""
     run.given("gangs exist")
 
 
 @requirement("RES-022", reaches="gangs have the new label of their set")
 def test_gangs_get_a_new_label_of_their_set(run: Recorded[GangsThatSomebodyChanges]) -> None:
-    """The trigger makes the operator reconcile the gangs."""
+    """The trigger annotation makes the operator reconcile the set and its gangs."""
     run.given("gangs exist")
 
 

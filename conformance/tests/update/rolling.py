@@ -107,7 +107,7 @@ class Update:
         """Return the first state of the set that reports the end of the update."""
         return next((record for record in self.of_set() if updates.has_ended(record.object)), None)
 
-    def named(self, resource: str, part: str) -> set[str | int]:
+    def reported_selections(self, resource: str, part: str) -> set[str | int]:
         """Return the pods or replicas that a clique or a group has reported as selected, at any time in the update."""
         return {
             selected

@@ -134,7 +134,7 @@ test_invariants = invariants(SetUpdatedThreeTimes, "INV-001", "INV-004", "INV-00
 
 
 def _is_outdated(record: Record) -> bool:
-    """Return whether a pod does not have the template of the last change."""
+    """Return whether a pod has an older template than that of the last change."""
     return changes.image_tag(record.object) != CHANGES["all"].tag
 
 

@@ -151,7 +151,7 @@ def test_cliques_name_the_selected_pod(run: Recorded[SetUpdatedThreeTimes]) -> N
     """All pods are Ready before the change, so each of them is selected at some time."""
     update = Update(run, "standalone")
     lost = {record.name for record in replay.deletions(update.span) if replay.clique_name(record) == "s-0-a"}
-    run.expect("replaced pods that no state named", set(), lost - update.named(CLIQUES, "s-0-a"))
+    run.expect("replaced pods that no state named", set(), lost - update.reported_selections(CLIQUES, "s-0-a"))
 
 
 @requirement("UPD-010")
@@ -159,7 +159,8 @@ def test_groups_name_the_selected_replica(run: Recorded[SetUpdatedThreeTimes]) -
     """All replicas are available before the change, so each of them is selected at some time."""
     update = Update(run, "member")
     for group in (f"s-{index}-g" for index in range(REPLICAS)):
-        run.expect(f"replicas of {group} that no state named", set(), {0, 1} - update.named(GROUPS, group))
+        unreported = {0, 1} - update.reported_selections(GROUPS, group)
+        run.expect(f"replicas of {group} that no state named", set(), unreported)
 
 
 @requirement("UPD-010")

@@ -137,7 +137,7 @@ def test_maps_and_gangs_hold_what_an_earlier_version_left(run: Recorded[GangsOfA
 
 @requirement("UPG-022")
 def test_a_migration_ends(run: Recorded[GangsOfAnEarlierVersion]) -> None:
-    """The condition must be absent or False in the end, even if gangs have not been migrated."""
+    """The condition of a running migration must be absent or False in the end, even if some gangs were not migrated."""
     migrating = _migrating_sets(run.at("taken over"))
     if migrating:
         run.given(MAPS_FOLLOWED)

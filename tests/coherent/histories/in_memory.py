@@ -86,7 +86,7 @@ class _HistoryRun:
             case model.Restart():
                 await self.world.stop()
                 await self.world.start()
-            case model.Switch(strategy=strategy):
+            case model.SwitchStrategy(strategy=strategy):
                 self.strategy = strategy
                 await self._patch({"updateStrategy": {"type": strategy}})
             case model.Proceed(steps=steps):

@@ -189,7 +189,7 @@ class _HistoryRun:
                 self._fail_node()
             case model.Restart():
                 self.live.restart()
-            case model.Switch(strategy=strategy):
+            case model.SwitchStrategy(strategy=strategy):
                 self.strategy = strategy
                 self._may_keep_old_pods |= strategy == model.ON_DELETE
                 self._patch({"updateStrategy": {"type": strategy}})

@@ -78,7 +78,7 @@ class PauseCollector:
 
 
 @dataclass(frozen=True)
-class Switch:
+class SwitchStrategy:
     """Change the update strategy."""
 
     strategy: str
@@ -103,7 +103,19 @@ class Settle:
     """Wait until the update has ended. If a version does not work, the update need not end."""
 
 
-Action = Change | Revert | Scale | LosePod | FailNode | Restart | PauseCollector | Switch | Proceed | Replace | Settle
+Action = (
+    Change
+    | Revert
+    | Scale
+    | LosePod
+    | FailNode
+    | Restart
+    | PauseCollector
+    | SwitchStrategy
+    | Proceed
+    | Replace
+    | Settle
+)
 
 
 @dataclass(frozen=True)
@@ -125,7 +137,10 @@ class GeneratedHistory:
     @property
     def may_keep_old_pods(self) -> bool:
         """Return whether OnDelete may have left pods of old versions."""
-        return ON_DELETE in (self.strategy, *(action.strategy for action in self.actions if isinstance(action, Switch)))
+        return ON_DELETE in (
+            self.strategy,
+            *(action.strategy for action in self.actions if isinstance(action, SwitchStrategy)),
+        )
 
     def part(self, name: str) -> Part:
         """Return the part with this name."""
@@ -168,7 +183,7 @@ def _actions(members: tuple[Part, ...]) -> st.SearchStrategy[Action]:
         st.just(Restart()),
         st.just(FailNode()),
         st.just(PauseCollector()),
-        st.builds(Switch, st.sampled_from(STRATEGIES)),
+        st.builds(SwitchStrategy, st.sampled_from(STRATEGIES)),
     )
 
 
@@ -204,9 +219,14 @@ def switches(old_strategy: str, new_strategy: str) -> st.SearchStrategy[Generate
         ) -> GeneratedHistory:
             first_strategy, *_ = (*first_strategies, old_strategy)
             deletions = [LosePod(number) for number in range(pods)] if old_strategy == ON_DELETE else []
-            first_actions = [*([Switch(old_strategy)] if first_strategies else []), change, *deletions, Replace(pods)]
+            first_actions = [
+                *([SwitchStrategy(old_strategy)] if first_strategies else []),
+                change,
+                *deletions,
+                Replace(pods),
+            ]
             return GeneratedHistory(
-                members, 1, (*first_actions, Switch(new_strategy), Settle(), *later_actions), first_strategy
+                members, 1, (*first_actions, SwitchStrategy(new_strategy), Settle(), *later_actions), first_strategy
             )
 
         return st.builds(

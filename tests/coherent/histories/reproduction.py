@@ -30,8 +30,8 @@ def initial_versions(history: model.GeneratedHistory) -> Versions:
 
 
 def final_versions(history: model.GeneratedHistory, versions: Versions) -> Versions:
-    """Return the final versions. Versions that do not work are replaced; all versions are replaced if OnDelete may have
-    left pods of old versions."""
+    """Return the version of each clique at the end of a history. A version whose pods never become Ready is replaced by
+    the last version, and so are all versions if OnDelete may have left pods of old versions."""
     may_keep_old_pods = history.may_keep_old_pods
     return {
         name: (number if works and not may_keep_old_pods else model.LAST_VERSION, True)
@@ -137,7 +137,7 @@ def commands(history: model.GeneratedHistory) -> Iterator[str]:
         yield from _command(history, action, new_versions)
         versions = new_versions
     strategy_changes = history.strategy != model.COHERENT or any(
-        isinstance(action, model.Switch) for action in history.actions
+        isinstance(action, model.SwitchStrategy) for action in history.actions
     )
     if strategy_changes or final_versions(history, versions) != versions:
         yield "# Versions that do not work are replaced, and the strategy is Coherent in the end."
@@ -159,7 +159,7 @@ def _command(history: model.GeneratedHistory, action: model.Action, versions: Ve
             yield "# A node is lost: delete it with all its Pods, then add it again."
         case model.Restart():
             yield "# The operator is killed (kill -9), and started again."
-        case model.Switch(strategy=strategy):
+        case model.SwitchStrategy(strategy=strategy):
             yield _patch({"updateStrategy": {"type": strategy}})
         case model.Proceed(steps=steps):
             yield f"# Wait until podgangmaps/{SET}-0 has changed {steps} times at most: kubectl get pgm -w -o yaml"
