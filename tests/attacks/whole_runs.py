@@ -18,7 +18,10 @@ MAX_MEMORY = 500
 """Maximum memory of a process of the harness in MiB."""
 
 
-@pytest.mark.parametrize("attack", load_attacks(), ids=lambda attack: attack.name)
+LONGEST_FIRST = sorted(load_attacks(), key=lambda attack: -attack.seconds)
+
+
+@pytest.mark.parametrize("attack", LONGEST_FIRST, ids=lambda attack: attack.name)
 def test_attack(attack: Attack, tmp_path: Path) -> None:
     result = run(attack, tmp_path)
     output = result.output
