@@ -88,9 +88,12 @@ def instead_of(target: Any, name: str) -> Callable[[Callable[..., Any]], Callabl
     return _arming(target, name, lambda wrong: replace(target, name, wrong))
 
 
-def around(target: Any, name: str) -> Callable[[Callable[..., Any]], Callable[[], None]]:
-    """Decorate a function like `instead_of` does, but pass it the original function as its first argument."""
-    return _arming(target, name, lambda wrong: _surround(target, name, wrong))
+def around(
+    target: Any, name: str, *, memory: Callable[[], Any] | None = None
+) -> Callable[[Callable[..., Any]], Callable[[], None]]:
+    """Decorate a function like `instead_of` does, but pass it the original function as its first argument, and the
+    object that `memory` has returned when it was armed, if it is given, as its second one."""
+    return _arming(target, name, lambda wrong: _surround(target, name, wrong, () if memory is None else (memory(),)))
 
 
 def on_result_of(target: Any, name: str) -> Callable[[Callable[..., Any]], Callable[[], None]]:
@@ -111,14 +114,16 @@ def _arming(target: Any, name: str, act: Callable[[Any], None]) -> Callable[...,
     return decorate
 
 
-def _surround(target: Any, name: str, function: Callable[..., Any]) -> None:
-    original, signature = getattr(target, name), inspect.signature(function)
+def _surround(target: Any, name: str, function: Callable[..., Any], memory: tuple[Any, ...]) -> None:
+    first, signature = (getattr(target, name), *memory), inspect.signature(function)
 
     @functools.wraps(function)
     def wrong(*arguments: Any, **named: Any) -> Any:
-        return function(original, *arguments, **named)
+        return function(*first, *arguments, **named)
 
-    wrong.__signature__ = signature.replace(parameters=[*signature.parameters.values()][1:])  # type: ignore[attr-defined]
+    wrong.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values()][len(first) :]
+    )
     replace(target, name, wrong)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from kube.informer import Informer
 from mutants.registry import fragile
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.api.models import PodGang
 from reference_impl.control.layouts import Layouts
 from reference_impl.control.podclique import CliqueReconciler
@@ -65,14 +65,11 @@ def _gangs_of_former_lives() -> None:
 
 
 @fragile("operator", "writes a new map where it has not written the present one", "create", "killed-after")
-def _layouts_of_former_lives() -> None:
-    original = Layouts.stored
-    written: set[tuple[str, int]] = set()
-
-    def stored(self: Layouts, pcs: Any, index: int) -> Any:
-        current = original(self, pcs, index)
-        if current is None:
-            written.add((pcs.metadata.uid, index))
-        return current if (pcs.metadata.uid, index) in written else None
-
-    replace(Layouts, "stored", stored)
+@around(Layouts, "stored", memory=set)
+def _layouts_of_former_lives(
+    original: Original, written: set[tuple[str, int]], self: Layouts, pcs: Any, index: int
+) -> Any:
+    current = original(self, pcs, index)
+    if current is None:
+        written.add((pcs.metadata.uid, index))
+    return current if (pcs.metadata.uid, index) in written else None

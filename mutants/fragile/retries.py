@@ -56,22 +56,19 @@ def _outages_taken_for_done() -> None:
 
 
 @fragile("operator", "gives up an object whose creation has failed once", "create", "broken")
-def _failed_creations_given_up() -> None:
-    original = Writer.create
-    given_up: set[tuple[str, str]] = set()
-
-    async def create(self: Writer, informer: Informer[Any], manifest: dict[str, Any]) -> None:
-        key = informer.resource.kind, str(manifest["metadata"].get("name"))
-        if key in given_up:
-            return
-        try:
-            await original(self, informer, manifest)
-        except ApiError as error:
-            if "name" in manifest["metadata"] and error.status == 500:
-                given_up.add(key)
-            raise
-
-    replace(Writer, "create", create)
+@around(Writer, "create", memory=set)
+async def _failed_creations_given_up(
+    original: Original, given_up: set[tuple[str, str]], self: Writer, informer: Informer[Any], manifest: dict[str, Any]
+) -> None:
+    key = informer.resource.kind, str(manifest["metadata"].get("name"))
+    if key in given_up:
+        return
+    try:
+        await original(self, informer, manifest)
+    except ApiError as error:
+        if "name" in manifest["metadata"] and error.status == 500:
+            given_up.add(key)
+        raise
 
 
 @fragile("operator", "creates an object again when it hears no answer", "create", "lost-answer", at="create pods")
@@ -84,20 +81,17 @@ async def _lost_creations_repeated(original: Original, self: Client, resource: A
 
 
 @fragile("operator", "gives up a deletion that has failed once", "scale", "broken", "unavailable", at="delete")
-def _failed_deletions_given_up() -> None:
-    original = Writer._delete
-    given_up: set[str] = set()
-
-    async def delete(self: Writer, informer: Informer[Any], item: Any, *rest: Any) -> None:
-        if item.metadata.uid in given_up:
-            return
-        try:
-            await original(self, informer, item, *rest)
-        except ApiError:
-            given_up.add(item.metadata.uid)
-            raise
-
-    replace(Writer, "_delete", delete)
+@around(Writer, "_delete", memory=set)
+async def _failed_deletions_given_up(
+    original: Original, given_up: set[str], self: Writer, informer: Informer[Any], item: Any, *rest: Any
+) -> None:
+    if item.metadata.uid in given_up:
+        return
+    try:
+        await original(self, informer, item, *rest)
+    except ApiError:
+        given_up.add(item.metadata.uid)
+        raise
 
 
 @fragile("operator", "does not see its own creations before the watch shows them", "create", "late", at="ADDED pods")

@@ -7,29 +7,32 @@ from collections.abc import Iterator
 from typing import Any
 
 from mutants.registry import CHANGES, fragile
-from mutants.replacement import replace
+from mutants.replacement import Original, around, replace
 from reference_impl.control.podcliqueset import SetReconciler
 from reference_impl.control.writer import Writer
 from reference_impl.plan import template_drift, update_set_replicas
 
 
 @fragile("operator", "does not return to a version that a set has had before", CHANGES)
-def _versions_updated_once() -> None:
-    original = update_set_replicas.advanced_progress
-    known_generations: dict[str, set[str]] = {}
-
-    def advanced(pcs: Any, progress: Any, generation: str, observed: Any, now: str) -> Any:
-        generations = known_generations.setdefault(
-            pcs.metadata.uid, {pcs.status.current_generation_hash if pcs.status else ""}
-        )
-        if progress.update_ended_at is None and generation in generations:
-            return type(progress)(update_started_at=now, update_ended_at=now)
-        result = original(pcs, progress, generation, observed, now)
-        if result.update_ended_at is not None:
-            generations.add(generation)
-        return result
-
-    replace(update_set_replicas, "advanced_progress", advanced)
+@around(update_set_replicas, "advanced_progress", memory=dict)
+def _versions_updated_once(
+    original: Original,
+    known_generations: dict[str, set[str]],
+    pcs: Any,
+    progress: Any,
+    generation: str,
+    observed: Any,
+    now: str,
+) -> Any:
+    generations = known_generations.setdefault(
+        pcs.metadata.uid, {pcs.status.current_generation_hash if pcs.status else ""}
+    )
+    if progress.update_ended_at is None and generation in generations:
+        return type(progress)(update_started_at=now, update_ended_at=now)
+    result = original(pcs, progress, generation, observed, now)
+    if result.update_ended_at is not None:
+        generations.add(generation)
+    return result
 
 
 @fragile("operator", "gives cliques as many pods as their namesakes had", CHANGES)
@@ -53,15 +56,11 @@ def _sizes_of_former_sets() -> None:
 
 
 @fragile("operator", "gives cliques the size of their template when images change", CHANGES)
-def _updates_reset_sizes() -> None:
-    original, generations = template_drift.clique_patch, dict[str, str]()
-
-    def drift(template: Any, existing: Any) -> Any:
-        change = original(template, existing)
-        image = template.spec.pod_spec["containers"][0]["image"]
-        if generations.setdefault(existing.metadata.uid, image) != image:
-            generations[existing.metadata.uid] = image
-            change = {**(change or {}), "spec": {**(change or {}).get("spec", {}), "replicas": template.spec.replicas}}
-        return change
-
-    replace(template_drift, "clique_patch", drift)
+@around(template_drift, "clique_patch", memory=dict)
+def _updates_reset_sizes(original: Original, generations: dict[str, str], template: Any, existing: Any) -> Any:
+    change = original(template, existing)
+    image = template.spec.pod_spec["containers"][0]["image"]
+    if generations.setdefault(existing.metadata.uid, image) != image:
+        generations[existing.metadata.uid] = image
+        change = {**(change or {}), "spec": {**(change or {}).get("spec", {}), "replicas": template.spec.replicas}}
+    return change

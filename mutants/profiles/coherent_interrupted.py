@@ -39,37 +39,35 @@ def _starts_at_once() -> None:
 
 
 @mutant("operator", "keeps the first maxUnavailable that it has read", "COHR-049")
-def _budget_read_once() -> None:
-    original = Layouts.components
-    first_components: dict[tuple[str, int], list[Component]] = {}
-
-    def components(self: Layouts, pcs: PodCliqueSet, index: int) -> list[Component]:
-        current = original(self, pcs, index)
-        return first_components.setdefault((pcs.metadata.uid, index), current)
-
-    replace(Layouts, "components", components)
+@around(Layouts, "components", memory=dict)
+def _budget_read_once(
+    original: Original,
+    first_components: dict[tuple[str, int], list[Component]],
+    self: Layouts,
+    pcs: PodCliqueSet,
+    index: int,
+) -> list[Component]:
+    current = original(self, pcs, index)
+    return first_components.setdefault((pcs.metadata.uid, index), current)
 
 
 @mutant("operator", "begins a running update again when it starts", "COHR-072")
-def _restart_begins_again() -> None:
-    original = control.CoherentProgress.progress
-    started_generations: set[str] = set()
-
-    def progress(
-        self: control.CoherentProgress,
-        pcs: PodCliqueSet,
-        generation: Revision,
-        observed: update_set_replicas.ObservedSet,
-        step: planner.Step | None,
-        now: str,
-    ) -> SetUpdateProgress | None:
-        result = original(self, pcs, generation, observed, step, now)
-        if result is None or result.update_ended_at is not None or pcs.metadata.uid in started_generations:
-            return result
-        started_generations.add(pcs.metadata.uid)
-        return msgspec.structs.replace(result, update_started_at=now)
-
-    replace(control.CoherentProgress, "progress", progress)
+@around(control.CoherentProgress, "progress", memory=set)
+def _restart_begins_again(
+    original: Original,
+    started_generations: set[str],
+    self: control.CoherentProgress,
+    pcs: PodCliqueSet,
+    generation: Revision,
+    observed: update_set_replicas.ObservedSet,
+    step: planner.Step | None,
+    now: str,
+) -> SetUpdateProgress | None:
+    result = original(self, pcs, generation, observed, step, now)
+    if result is None or result.update_ended_at is not None or pcs.metadata.uid in started_generations:
+        return result
+    started_generations.add(pcs.metadata.uid)
+    return msgspec.structs.replace(result, update_started_at=now)
 
 
 @mutant("operator", "never takes a component out of the scope of an update", "COHR-112")
@@ -136,13 +134,9 @@ def _complete_replicas_stay(
 
 
 @mutant("operator", "lets gangs wait for gangs that do not exist any more", "COHR-088")
-def _removed_gangs_awaited() -> None:
-    original, first = Placement.awaited_gangs, dict[str, list[str]]()
-
-    def awaited(self: Placement, gang: str) -> list[str]:
-        return first.setdefault(gang, original(self, gang))
-
-    replace(Placement, "awaited_gangs", awaited)
+@around(Placement, "awaited_gangs", memory=dict)
+def _removed_gangs_awaited(original: Original, first: dict[str, list[str]], self: Placement, gang: str) -> list[str]:
+    return first.setdefault(gang, original(self, gang))
 
 
 @mutant("operator", "updates coherently with the strategy OnDelete", "COHR-093")

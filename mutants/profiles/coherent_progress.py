@@ -171,22 +171,22 @@ async def _others_neglected(original: Original, self: CliqueReconciler, place: C
 
 
 @mutant("operator", "recreates the pods of a gang that others join", "COHR-036")
-def _joined_gangs_restart() -> None:
-    original = pods.difference
-    restarted: set[str] = set()
-
-    def difference(
-        shares: Mapping[str, int], members: list[Pod], target: str, may_create: Callable[[str], bool]
-    ) -> pods.PodDifference:
-        result = original(shares, members, target, may_create)
-        joined_gangs = {gang for _, gang in result.missing} - restarted
-        restarted_pods = [
-            pod for pod in members if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) in joined_gangs
-        ]
-        restarted.update(pod.metadata.label(labels.PODGANG) for pod in restarted_pods)
-        return pods.PodDifference([*result.surplus, *restarted_pods], result.missing)
-
-    replace(pods, "difference", difference)
+@around(pods, "difference", memory=set)
+def _joined_gangs_restart(
+    original: Original,
+    restarted: set[str],
+    shares: Mapping[str, int],
+    members: list[Pod],
+    target: str,
+    may_create: Callable[[str], bool],
+) -> pods.PodDifference:
+    result = original(shares, members, target, may_create)
+    joined_gangs = {gang for _, gang in result.missing} - restarted
+    restarted_pods = [
+        pod for pod in members if pod.active and pod.ready and pod.metadata.label(labels.PODGANG) in joined_gangs
+    ]
+    restarted.update(pod.metadata.label(labels.PODGANG) for pod in restarted_pods)
+    return pods.PodDifference([*result.surplus, *restarted_pods], result.missing)
 
 
 @mutant("operator", "terminates gangs whose pods an update replaces", "COHR-062")

@@ -117,22 +117,18 @@ def _oldest_gang_shrinks_first() -> None:
 
 
 @mutant("operator", "recreates the pods of a gang that loses a replica", "COHR-085")
-def _shrunk_gangs_restart() -> None:
-    original, sizes = CliqueReconciler._sync_pods, dict[str, int]()
-
-    async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
-        gangs = place.placement.gangs.items()
-        now = {name: sum(map(len, gang.groups.values())) for name, gang in gangs if gang.entry.anchor}
-        shrunk_gangs = {name for name, size in now.items() if size < sizes.get(name, 0)}
-        sizes.update(now)
-        if not update.is_running(place.pcs):
-            lost = [
-                pod for pod in self._cache.pods_of(place.clique) if pod.metadata.label(labels.PODGANG) in shrunk_gangs
-            ]
-            await await_all(self._writer.delete(self._cache.pods, pod) for pod in lost)
-        await original(self, place)
-
-    replace(CliqueReconciler, "_sync_pods", balance)
+@around(CliqueReconciler, "_sync_pods", memory=dict)
+async def _shrunk_gangs_restart(
+    original: Original, sizes: dict[str, int], self: CliqueReconciler, place: CliqueContext
+) -> None:
+    gangs = place.placement.gangs.items()
+    now = {name: sum(map(len, gang.groups.values())) for name, gang in gangs if gang.entry.anchor}
+    shrunk_gangs = {name for name, size in now.items() if size < sizes.get(name, 0)}
+    sizes.update(now)
+    if not update.is_running(place.pcs):
+        lost = [pod for pod in self._cache.pods_of(place.clique) if pod.metadata.label(labels.PODGANG) in shrunk_gangs]
+        await await_all(self._writer.delete(self._cache.pods, pod) for pod in lost)
+    await original(self, place)
 
 
 @mutant("operator", "terminates a replica into one gang that holds everything", "COHR-089")

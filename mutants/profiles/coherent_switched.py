@@ -8,7 +8,7 @@ from typing import Any
 
 from kube.workqueue import WorkQueue
 from mutants.registry import mutant
-from mutants.replacement import Original, around, on_result_of, replace
+from mutants.replacement import Original, around, on_result_of
 from reference_impl.api.models import PodCliqueSet
 from reference_impl.control.maps import MapWriter
 from reference_impl.control.operator import Operator
@@ -49,17 +49,15 @@ def _parts_need_the_minimum(
 
 
 @mutant("operator", "gives sets that are switched to Coherent new gangs", "COHR-090", "COHR-091")
-def _joining_starts_over() -> None:
-    original, previous = MapWriter._renew_replica, dict[tuple[str, int], bool]()
-
-    async def replica(self: MapWriter, pcs: PodCliqueSet, index: int) -> Step | None:
-        key, coherent = (pcs.metadata.uid, index), update.is_coherent(pcs)
-        stored, joined = self._layouts.stored(pcs, index), coherent and previous.get(key) is False
-        previous[key] = coherent
-        if joined and stored is not None:
-            components, generation = self._layouts.components(pcs, index), self._layouts.templates(pcs).generation
-            await self._write(pcs, index, stored, first_layout(components, generation, self._epochs(pcs, index)))
-            return None
-        return await original(self, pcs, index)
-
-    replace(MapWriter, "_renew_replica", replica)
+@around(MapWriter, "_renew_replica", memory=dict)
+async def _joining_starts_over(
+    original: Original, previous: dict[tuple[str, int], bool], self: MapWriter, pcs: PodCliqueSet, index: int
+) -> Step | None:
+    key, coherent = (pcs.metadata.uid, index), update.is_coherent(pcs)
+    stored, joined = self._layouts.stored(pcs, index), coherent and previous.get(key) is False
+    previous[key] = coherent
+    if joined and stored is not None:
+        components, generation = self._layouts.components(pcs, index), self._layouts.templates(pcs).generation
+        await self._write(pcs, index, stored, first_layout(components, generation, self._epochs(pcs, index)))
+        return None
+    return await original(self, pcs, index)

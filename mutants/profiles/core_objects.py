@@ -177,36 +177,32 @@ def reasons_of_its_own() -> None:
 
 
 @mutant("operator", "never lowers the number of pods with a gate in a status", "CORE-018")
-def _gated_for_ever() -> None:
-    original, highest = statuses.clique_status, Counter[str]()
-
-    def clique_status(clique: PodClique, members: list[Pod], *rest: Any) -> PodCliqueStatus:
-        status = original(clique, members, *rest)
-        # Statuses are not written on every change, so values that were never written also count.
-        gated = highest[clique.metadata.uid] = max(status.schedule_gated_replicas, highest[clique.metadata.uid])
-        return msgspec.structs.replace(status, schedule_gated_replicas=gated)
-
-    replace(statuses, "clique_status", clique_status)
+@around(statuses, "clique_status", memory=Counter)
+def _gated_for_ever(
+    original: Original, highest: Counter[str], clique: PodClique, members: list[Pod], *rest: Any
+) -> PodCliqueStatus:
+    status = original(clique, members, *rest)
+    # Statuses are not written on every change, so values that were never written also count.
+    gated = highest[clique.metadata.uid] = max(status.schedule_gated_replicas, highest[clique.metadata.uid])
+    return msgspec.structs.replace(status, schedule_gated_replicas=gated)
 
 
 @mutant("operator", "after a restart, replaces pods only once they are gone", "CORE-039")
-def _restart_forgets() -> None:
-    original, served_owners = pods.difference, set[str]()
-
-    def difference(shares: Mapping[str, int], members: list[Pod], *rest: Any) -> PodDifference:
-        result = original(shares, members, *rest)
-        if (
-            result.missing
-            and members
-            and owner_of(members) not in served_owners
-            and any(pod.terminating for pod in members)
-        ):
-            return PodDifference(result.surplus, [])
-        if result.missing:
-            served_owners.add(owner_of(members))
-        return result
-
-    replace(pods, "difference", difference)
+@around(pods, "difference", memory=set)
+def _restart_forgets(
+    original: Original, served_owners: set[str], shares: Mapping[str, int], members: list[Pod], *rest: Any
+) -> PodDifference:
+    result = original(shares, members, *rest)
+    if (
+        result.missing
+        and members
+        and owner_of(members) not in served_owners
+        and any(pod.terminating for pod in members)
+    ):
+        return PodDifference(result.surplus, [])
+    if result.missing:
+        served_owners.add(owner_of(members))
+    return result
 
 
 @mutant("operator", "counts failed pods as existing", "CORE-026", "CORE-043")

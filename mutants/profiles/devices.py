@@ -59,16 +59,14 @@ def _devices_of_attempts_kept(original: Original, self: Ledger, pod: Pod, node: 
 
 
 @mutant(ROLE, "never uses a device again", "DEV-005")
-def _freed_devices_forgotten() -> None:
-    original, used = ClaimStore.ledger, set[DeviceId]()
-
-    def ledger(self: ClaimStore, nodes: Iterable[Node]) -> Ledger:
-        cycle_ledger = original(self, nodes)
-        used.update(cycle_ledger.usage.devices)
-        cycle_ledger.usage.devices.update(used)
-        return cycle_ledger
-
-    replace(ClaimStore, "ledger", ledger)
+@around(ClaimStore, "ledger", memory=set)
+def _freed_devices_forgotten(
+    original: Original, used: set[DeviceId], self: ClaimStore, nodes: Iterable[Node]
+) -> Ledger:
+    cycle_ledger = original(self, nodes)
+    used.update(cycle_ledger.usage.devices)
+    cycle_ledger.usage.devices.update(used)
+    return cycle_ledger
 
 
 @mutant(ROLE, "binds the pods of a shared claim to any nodes", "DEV-006")

@@ -66,14 +66,12 @@ def _devices_of_victims_kept(original: Original, self: Ledger, claim: ResourceCl
 
 
 @mutant(ROLE, "knows only the devices that exist when it first schedules", "DEV-013")
-def _devices_listed_once() -> None:
-    original, inventories = ClaimStore.ledger, list[Inventory]()
-
-    def ledger(self: ClaimStore, nodes: Iterable[Node]) -> Ledger:
-        if inventories:
-            self._inventory = inventories[0]
-        cycle_ledger = original(self, nodes)
-        inventories.append(cycle_ledger.inventory)
-        return cycle_ledger
-
-    replace(ClaimStore, "ledger", ledger)
+@around(ClaimStore, "ledger", memory=list)
+def _devices_listed_once(
+    original: Original, inventories: list[Inventory], self: ClaimStore, nodes: Iterable[Node]
+) -> Ledger:
+    if inventories:
+        self._inventory = inventories[0]
+    cycle_ledger = original(self, nodes)
+    inventories.append(cycle_ledger.inventory)
+    return cycle_ledger

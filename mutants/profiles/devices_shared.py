@@ -57,18 +57,15 @@ def claims_reserved_for_gangs(status: dict[str, Any], decision: ClaimDecision, *
 
 
 @mutant("operator", "deletes the claims of a clique that has lost a pod", "DEV-028")
-def _claims_go_with_a_pod() -> None:
-    original = CliqueReconciler._sync_claims
-    uids_by_clique = dict[str, set[str]]()
-
-    async def sync_claims(self: CliqueReconciler, context: CliqueContext) -> None:
-        clique_uid = context.clique.metadata.uid
-        uids = {pod.metadata.uid for pod in self._cache.pods_of(context.clique)}
-        earlier_uids = uids_by_clique.get(clique_uid, set())
-        uids_by_clique[clique_uid] = uids
-        if uids.issuperset(earlier_uids):
-            return await original(self, context)
-        for claim in list(self._cache.claims.indexed(BY_OWNER, clique_uid)):
-            await self._writer.delete(self._cache.claims, claim)
-
-    replace(CliqueReconciler, "_sync_claims", sync_claims)
+@around(CliqueReconciler, "_sync_claims", memory=dict)
+async def _claims_go_with_a_pod(
+    original: Original, uids_by_clique: dict[str, set[str]], self: CliqueReconciler, context: CliqueContext
+) -> None:
+    clique_uid = context.clique.metadata.uid
+    uids = {pod.metadata.uid for pod in self._cache.pods_of(context.clique)}
+    earlier_uids = uids_by_clique.get(clique_uid, set())
+    uids_by_clique[clique_uid] = uids
+    if uids.issuperset(earlier_uids):
+        return await original(self, context)
+    for claim in list(self._cache.claims.indexed(BY_OWNER, clique_uid)):
+        await self._writer.delete(self._cache.claims, claim)

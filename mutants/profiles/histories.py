@@ -62,16 +62,12 @@ def _index_by_count(active: list[Pod], count: int) -> list[int]:
 
 
 @mutant("operator", "recreates standalone cliques with 0 replicas", "TERM-012")
-def _recreated_empty() -> None:
-    create, created = Writer.create, set[str]()
-
-    async def recreate(self: Writer, informer: Any, manifest: Manifest) -> Any:
-        metadata = manifest["metadata"]
-        if manifest["kind"] == "PodClique" and labels.SCALING_GROUP not in metadata["labels"]:
-            key = f"{metadata['namespace']}/{metadata['name']}"
-            if key in created:
-                manifest = {**manifest, "spec": {**manifest["spec"], "replicas": 0}}
-            created.add(key)
-        return await create(self, informer, manifest)
-
-    replace(Writer, "create", recreate)
+@around(Writer, "create", memory=set)
+async def _recreated_empty(create: Original, created: set[str], self: Writer, informer: Any, manifest: Manifest) -> Any:
+    metadata = manifest["metadata"]
+    if manifest["kind"] == "PodClique" and labels.SCALING_GROUP not in metadata["labels"]:
+        key = f"{metadata['namespace']}/{metadata['name']}"
+        if key in created:
+            manifest = {**manifest, "spec": {**manifest["spec"], "replicas": 0}}
+        created.add(key)
+    return await create(self, informer, manifest)

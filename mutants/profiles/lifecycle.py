@@ -36,17 +36,14 @@ async def _foreground_forgotten(original: Original, self: SetReconciler, key: Ke
 
 
 @mutant("operator", "never lets go of a set that is deleted in the foreground", "LIFE-005")
-def _foreground_unfinished() -> None:
-    original = SetReconciler.reconcile
-    foreground: set[str] = set()
-
-    async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        pcs = self._cache.sets.get(*key)
-        if pcs is not None and "foregroundDeletion" in (pcs.metadata.finalizers or ()):
-            foreground.add(pcs.metadata.uid)
-        return None if pcs is not None and pcs.metadata.uid in foreground else await original(self, key)
-
-    replace(SetReconciler, "reconcile", reconcile)
+@around(SetReconciler, "reconcile", memory=set)
+async def _foreground_unfinished(
+    original: Original, foreground: set[str], self: SetReconciler, key: Key
+) -> float | None:
+    pcs = self._cache.sets.get(*key)
+    if pcs is not None and "foregroundDeletion" in (pcs.metadata.finalizers or ()):
+        foreground.add(pcs.metadata.uid)
+    return None if pcs is not None and pcs.metadata.uid in foreground else await original(self, key)
 
 
 @mutant("operator", "takes owner and labels from the pods of a deleted set, which go on", "LIFE-002")
@@ -77,16 +74,14 @@ async def _countdown_first(original: Original, self: SetReconciler, key: Key) ->
 
 
 @mutant("operator", "mistakes a set for an earlier one of its name", "LIFE-007")
-def _name_remembered() -> None:
-    original, first_uids = SetReconciler.reconcile, dict[Key, str]()
-
-    async def reconcile(self: SetReconciler, key: Key) -> float | None:
-        pcs = self._cache.sets.get(*key)
-        if pcs is not None and first_uids.setdefault(key, pcs.metadata.uid) != pcs.metadata.uid:
-            return None
-        return await original(self, key)
-
-    replace(SetReconciler, "reconcile", reconcile)
+@around(SetReconciler, "reconcile", memory=dict)
+async def _name_remembered(
+    original: Original, first_uids: dict[Key, str], self: SetReconciler, key: Key
+) -> float | None:
+    pcs = self._cache.sets.get(*key)
+    if pcs is not None and first_uids.setdefault(key, pcs.metadata.uid) != pcs.metadata.uid:
+        return None
+    return await original(self, key)
 
 
 @mutant("operator", "awaits the hash of a set in the next one of its name", "LIFE-007")
@@ -114,67 +109,71 @@ def _hash_awaited_by_name() -> None:
 
 
 @mutant("operator", "never recreates a standalone clique", "LIFE-008")
-def _clique_made_once() -> None:
-    original, created = Writer.create, set[tuple[str, str, str]]()
-
-    async def create(self: Writer, informer: Any, manifest: dict[str, Any]) -> None:
-        metadata = manifest["metadata"]
-        if manifest["kind"] == "PodClique" and metadata["ownerReferences"][0]["kind"] == "PodCliqueSet":
-            clique_key = (metadata["namespace"], metadata["name"], metadata["ownerReferences"][0]["uid"])
-            if clique_key in created:
-                return
-            created.add(clique_key)
-        await original(self, informer, manifest)
-
-    replace(Writer, "create", create)
+@around(Writer, "create", memory=set)
+async def _clique_made_once(
+    original: Original, created: set[tuple[str, str, str]], self: Writer, informer: Any, manifest: dict[str, Any]
+) -> None:
+    metadata = manifest["metadata"]
+    if manifest["kind"] == "PodClique" and metadata["ownerReferences"][0]["kind"] == "PodCliqueSet":
+        clique_key = (metadata["namespace"], metadata["name"], metadata["ownerReferences"][0]["uid"])
+        if clique_key in created:
+            return
+        created.add(clique_key)
+    await original(self, informer, manifest)
 
 
 @mutant("operator", "recreates a deleted clique without pods", "LIFE-008")
-def _clique_made_empty() -> None:
-    original, created = children._clique_manifest, set[tuple[str, str]]()
-
-    def clique(pcs: PodCliqueSet, template: Any, name: str, *rest: Any, **options: Any) -> children.Manifest:
-        manifest = original(pcs, template, name, *rest, **options)
-        if (pcs.metadata.uid, name) in created:
-            manifest["spec"]["replicas"] = 0
-        created.add((pcs.metadata.uid, name))
-        return manifest
-
-    replace(children, "_clique_manifest", clique)
+@around(children, "_clique_manifest", memory=set)
+def _clique_made_empty(
+    original: Original,
+    created: set[tuple[str, str]],
+    pcs: PodCliqueSet,
+    template: Any,
+    name: str,
+    *rest: Any,
+    **options: Any,
+) -> children.Manifest:
+    manifest = original(pcs, template, name, *rest, **options)
+    if (pcs.metadata.uid, name) in created:
+        manifest["spec"]["replicas"] = 0
+    created.add((pcs.metadata.uid, name))
+    return manifest
 
 
 @mutant("operator", "deletes all cliques of a group's replica that lacks one", "LIFE-012")
-def _siblings_recreated() -> None:
-    original, complete = GroupReconciler._sync_cliques, set[tuple[str, str]]()
-
-    async def members(
-        self: GroupReconciler, pcs: PodCliqueSet, group: PodCliqueScalingGroup, placement: Placement
-    ) -> None:
-        cliques = self._cache.cliques.indexed(BY_OWNER, group.metadata.uid)
-        for index in {clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for clique in cliques}:
-            replica_key = (group.metadata.uid, index)
-            siblings = [c for c in cliques if c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) == index]
-            if len(siblings) == len(group.spec.clique_names):
-                complete.add(replica_key)
-            elif replica_key in complete:
-                complete.discard(replica_key)
-                await await_all(self._writer.delete(self._cache.cliques, clique) for clique in siblings)
-        await original(self, pcs, group, placement)
-
-    replace(GroupReconciler, "_sync_cliques", members)
+@around(GroupReconciler, "_sync_cliques", memory=set)
+async def _siblings_recreated(
+    original: Original,
+    complete: set[tuple[str, str]],
+    self: GroupReconciler,
+    pcs: PodCliqueSet,
+    group: PodCliqueScalingGroup,
+    placement: Placement,
+) -> None:
+    cliques = self._cache.cliques.indexed(BY_OWNER, group.metadata.uid)
+    for index in {clique.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) for clique in cliques}:
+        replica_key = (group.metadata.uid, index)
+        siblings = [c for c in cliques if c.metadata.label(labels.SCALING_GROUP_REPLICA_INDEX) == index]
+        if len(siblings) == len(group.spec.clique_names):
+            complete.add(replica_key)
+        elif replica_key in complete:
+            complete.discard(replica_key)
+            await await_all(self._writer.delete(self._cache.cliques, clique) for clique in siblings)
+    await original(self, pcs, group, placement)
 
 
 @mutant("operator", "creates no cliques for a recreated scaling group", "LIFE-009")
-def _group_made_empty() -> None:
-    original, owners = children.member_cliques, dict[tuple[str, str], str]()
-
-    def member_cliques(
-        pcs: PodCliqueSet, group: PodCliqueScalingGroup, *rest: Any, **options: Any
-    ) -> Iterator[children.Manifest]:
-        if owners.setdefault((pcs.metadata.uid, group.metadata.name), group.metadata.uid) == group.metadata.uid:
-            yield from original(pcs, group, *rest, **options)
-
-    replace(children, "member_cliques", member_cliques)
+@around(children, "member_cliques", memory=dict)
+def _group_made_empty(
+    original: Original,
+    owners: dict[tuple[str, str], str],
+    pcs: PodCliqueSet,
+    group: PodCliqueScalingGroup,
+    *rest: Any,
+    **options: Any,
+) -> Iterator[children.Manifest]:
+    if owners.setdefault((pcs.metadata.uid, group.metadata.name), group.metadata.uid) == group.metadata.uid:
+        yield from original(pcs, group, *rest, **options)
 
 
 @mutant("operator", "recreates deleted secondary resources only after another event", "LIFE-010")

@@ -7,7 +7,7 @@ from typing import Any
 
 from kube.objects import Key
 from mutants.registry import mutant
-from mutants.replacement import Original, around, replace
+from mutants.replacement import Original, around
 from reference_impl.api.models import PodCliqueSet, PodGang, PodGroup
 from reference_impl.api.pods import Pod as Member
 from reference_impl.control.cache import Cache
@@ -44,19 +44,16 @@ def _service_by_name_alone(
 
 
 @mutant("operator", "gives the references of a PodGang the namespace of another set of the same name", "GANG-025")
-def _references_elsewhere() -> None:
-    original = gangs.groups_with_references
-    first: dict[str, str] = {}
-
-    def filled(gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Member]) -> list[PodGroup]:
-        groups = original(gang, minimums, pods)
-        namespace = first.setdefault(gang.metadata.label(labels.PART_OF), gang.metadata.namespace)
-        for group in groups:
-            for reference in group.pod_references:
-                reference.namespace = namespace
-        return groups
-
-    replace(gangs, "groups_with_references", filled)
+@around(gangs, "groups_with_references", memory=dict)
+def _references_elsewhere(
+    original: Original, first: dict[str, str], gang: PodGang, minimums: dict[str, int] | None, pods: Iterable[Member]
+) -> list[PodGroup]:
+    groups = original(gang, minimums, pods)
+    namespace = first.setdefault(gang.metadata.label(labels.PART_OF), gang.metadata.namespace)
+    for group in groups:
+        for reference in group.pod_references:
+            reference.namespace = namespace
+    return groups
 
 
 @mutant("operator", "deletes the PodCliques of all sets of a name when one of them is deleted", "GANG-025")
@@ -73,30 +70,27 @@ async def _namesake_deleted(original: Original, self: SetReconciler, key: Key) -
 @mutant(
     "gang-scheduler", "counts the pods of PodGroups of the same name in another namespace", "SCHED-009", "SCHED-078"
 )
-def _gangs_by_name_alone() -> None:
-    original = snapshot.gang
-    pods_of_gangs: dict[tuple[str, str], list[Pod]] = {}
-
-    def gang(
-        item: PodGang,
-        pods: Iterable[Pod],
-        scheduler_name: str,
-        assumed_nodes: dict[str, str],
-        levels: tuple[str, ...] = (),
-    ) -> Gang:
-        gang_pods = pods_of_gangs[item.metadata.key] = list(pods)
-        result = original(item, gang_pods, scheduler_name, assumed_nodes, levels)
-        strangers = [
-            pod
-            for (namespace, _), foreign in pods_of_gangs.items()  # gang names contain epochs
-            if namespace != item.metadata.namespace
-            for pod in foreign
-            if pod.spec.node_name
+@around(snapshot, "gang", memory=dict)
+def _gangs_by_name_alone(
+    original: Original,
+    pods_of_gangs: dict[tuple[str, str], list[Pod]],
+    item: PodGang,
+    pods: Iterable[Pod],
+    scheduler_name: str,
+    assumed_nodes: dict[str, str],
+    levels: tuple[str, ...] = (),
+) -> Gang:
+    gang_pods = pods_of_gangs[item.metadata.key] = list(pods)
+    result = original(item, gang_pods, scheduler_name, assumed_nodes, levels)
+    strangers = [
+        pod
+        for (namespace, _), foreign in pods_of_gangs.items()  # gang names contain epochs
+        if namespace != item.metadata.namespace
+        for pod in foreign
+        if pod.spec.node_name
+    ]
+    for group in result.groups:
+        group.members += [
+            (pod, pod.spec.node_name) for pod in strangers if pod.metadata.label(labels.PODCLIQUE) == group.name
         ]
-        for group in result.groups:
-            group.members += [
-                (pod, pod.spec.node_name) for pod in strangers if pod.metadata.label(labels.PODCLIQUE) == group.name
-            ]
-        return result
-
-    replace(snapshot, "gang", gang)
+    return result

@@ -58,18 +58,14 @@ def _stuck_pods_keep_their_index(
 
 
 @mutant("operator", "gives up a clique whose pods cannot terminate", "NODE-001")
-def _evicted_pods_given_up() -> None:
-    original, given_up = CliqueReconciler.reconcile, set[Key]()
-
-    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
-        clique = self._cache.cliques.get(*key)
-        if clique is not None and any(
-            pod.terminating and termination._is_lost(pod) for pod in self._cache.pods_of(clique)
-        ):
-            given_up.add(key)
-        return None if key in given_up else await original(self, key)
-
-    replace(CliqueReconciler, "reconcile", reconcile)
+@around(CliqueReconciler, "reconcile", memory=set)
+async def _evicted_pods_given_up(
+    original: Original, given_up: set[Key], self: CliqueReconciler, key: Key
+) -> float | None:
+    clique = self._cache.cliques.get(*key)
+    if clique is not None and any(pod.terminating and termination._is_lost(pod) for pod in self._cache.pods_of(clique)):
+        given_up.add(key)
+    return None if key in given_up else await original(self, key)
 
 
 @mutant("operator", "counts pods that cannot terminate as replicas", "NODE-002")
@@ -115,15 +111,11 @@ def _lost_pods_deleted(original: Original, shares: Mapping[str, int], members: l
 
 
 @mutant("operator", "treats pods that were lost once as lost for ever", "NODE-004")
-def _lost_for_good() -> None:
-    original, lost_uids = termination._is_lost, set[str]()
-
-    def lost(pod: Pod) -> bool:
-        if original(pod):
-            lost_uids.add(pod.metadata.uid)
-        return pod.metadata.uid in lost_uids
-
-    replace(termination, "_is_lost", lost)
+@around(termination, "_is_lost", memory=set)
+def _lost_for_good(original: Original, lost_uids: set[str], pod: Pod) -> bool:
+    if original(pod):
+        lost_uids.add(pod.metadata.uid)
+    return pod.metadata.uid in lost_uids
 
 
 @mutant("operator", "deletes the pods of cordoned nodes", "NODE-005")

@@ -67,18 +67,14 @@ def _expired_lease_ignored(
 
 
 @mutant("operator", "deletes the pods that it finds when it first looks at a clique", "OPS-006")
-def _begins_anew() -> None:
-    original, visited = CliqueReconciler.reconcile, set[Key]()
-
-    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
-        clique = self._cache.cliques.get(*key)
-        if clique is not None and key not in visited:
-            visited.add(key)
-            for pod in self._cache.pods_of(clique):
-                await self._writer.delete(self._cache.pods, pod)
-        return await original(self, key)
-
-    replace(CliqueReconciler, "reconcile", reconcile)
+@around(CliqueReconciler, "reconcile", memory=set)
+async def _begins_anew(original: Original, visited: set[Key], self: CliqueReconciler, key: Key) -> float | None:
+    clique = self._cache.cliques.get(*key)
+    if clique is not None and key not in visited:
+        visited.add(key)
+        for pod in self._cache.pods_of(clique):
+            await self._writer.delete(self._cache.pods, pod)
+    return await original(self, key)
 
 
 @mutant("operator", "keeps the lease when it is stopped", "OPS-004")

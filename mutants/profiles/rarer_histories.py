@@ -40,17 +40,18 @@ from reference_impl.plan.hashing.window import STANDARD, CurrentHashes, Policy
 
 
 @mutant("operator", "uses one binding for all sets", "RES-060", "RES-061", "TOPO-050")
-def _first_binding_for_all() -> None:
-    original = topology.set_topology
-    first_topologies: list[topology.SetTopology] = []
-
-    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
-        result = original(pcs, enabled, binding)
-        if result.levels and not first_topologies:
-            first_topologies.append(result)
-        return first_topologies[0] if result.levels else result
-
-    replace(topology, "set_topology", of_set)
+@around(topology, "set_topology", memory=list)
+def _first_binding_for_all(
+    original: Original,
+    first_topologies: list[topology.SetTopology],
+    pcs: PodCliqueSet,
+    enabled: bool,
+    binding: ClusterTopologyBinding | None,
+) -> topology.SetTopology:
+    result = original(pcs, enabled, binding)
+    if result.levels and not first_topologies:
+        first_topologies.append(result)
+    return first_topologies[0] if result.levels else result
 
 
 @mutant("operator", "ignores constraints of a set that has none at its top", "RES-060")
@@ -63,17 +64,18 @@ def _lower_levels_need_the_set(
 
 
 @mutant("operator", "goes on with the levels of a binding that is deleted", "RES-064")
-def _lost_binding_remembered() -> None:
-    original = topology.set_topology
-    topologies: dict[str, topology.SetTopology] = {}
-
-    def of_set(pcs: PodCliqueSet, enabled: bool, binding: ClusterTopologyBinding | None) -> topology.SetTopology:
-        result = original(pcs, enabled, binding)
-        if result.binding_exists:
-            topologies[result.binding] = result
-        return topologies.get(result.binding, result)
-
-    replace(topology, "set_topology", of_set)
+@around(topology, "set_topology", memory=dict)
+def _lost_binding_remembered(
+    original: Original,
+    topologies: dict[str, topology.SetTopology],
+    pcs: PodCliqueSet,
+    enabled: bool,
+    binding: ClusterTopologyBinding | None,
+) -> topology.SetTopology:
+    result: topology.SetTopology = original(pcs, enabled, binding)
+    if result.binding_exists:
+        topologies[result.binding] = result
+    return topologies.get(result.binding, result)
 
 
 @mutant("operator", "keeps the topology condition of an empty set", "RES-065")
@@ -130,16 +132,11 @@ def _affinity_dropped(manifest: Manifest, *_: Any) -> Manifest:
 
 
 @mutant("operator", "ignores OnDelete on a set that had another strategy before", "UPD-038")
-def _rolled_once_rolls_on() -> None:
-    original = update_progress.is_on_delete
-    rolled_uids: set[str] = set()
-
-    def on_delete(pcs: PodCliqueSet) -> bool:
-        if not original(pcs):
-            rolled_uids.add(pcs.metadata.uid)
-        return pcs.metadata.uid not in rolled_uids
-
-    replace(update_progress, "is_on_delete", on_delete)
+@around(update_progress, "is_on_delete", memory=set)
+def _rolled_once_rolls_on(original: Original, rolled_uids: set[str], pcs: PodCliqueSet) -> bool:
+    if not original(pcs):
+        rolled_uids.add(pcs.metadata.uid)
+    return pcs.metadata.uid not in rolled_uids
 
 
 @mutant("operator", "gives pods from the fourth on the image of a first template", "UPD-009")
@@ -155,31 +152,23 @@ def _added_pods_misbuilt(manifest: Manifest, builder: pods.PodBuilder, index: in
 
 
 @mutant("operator", "replaces new pods of a clique from the third on once more", "UPD-005")
-def _new_pods_rolled_again() -> None:
-    original = update_clique_pods.is_outdated
-    first: dict[str, str] = {}
-
-    def outdated(pod: Pod, current: revisions.Revision) -> bool:
-        if original(pod, current) or pods.index_of(pod) < 2:
-            return original(pod, current)
-        place = f"{pod.metadata.namespace}/{pod.spec.hostname}"
-        return first.setdefault(place, pod.metadata.uid) == pod.metadata.uid
-
-    replace(update_clique_pods, "is_outdated", outdated)
+@around(update_clique_pods, "is_outdated", memory=dict)
+def _new_pods_rolled_again(original: Original, first: dict[str, str], pod: Pod, current: revisions.Revision) -> bool:
+    if original(pod, current) or pods.index_of(pod) < 2:
+        return original(pod, current)
+    place = f"{pod.metadata.namespace}/{pod.spec.hostname}"
+    return first.setdefault(place, pod.metadata.uid) == pod.metadata.uid
 
 
 @mutant("operator", "treats fewer replicas as a change of the template", "UPD-037")
-def _scale_in_is_a_change() -> None:
-    original = hashes.generation_hashes
-    highest: dict[str, int] = {}
-
-    def known_generation(pcs: PodCliqueSet, policy: Policy = STANDARD) -> CurrentHashes:
-        uid, replicas = pcs.metadata.uid, pcs.spec.replicas
-        highest[uid] = max(highest.get(uid, 0), replicas)
-        current_hashes = original(pcs, policy)
-        return current_hashes if replicas == highest[uid] else CurrentHashes(f"{current_hashes.written[:-1]}z", dict)
-
-    replace(hashes, "generation_hashes", known_generation)
+@around(hashes, "generation_hashes", memory=dict)
+def _scale_in_is_a_change(
+    original: Original, highest: dict[str, int], pcs: PodCliqueSet, policy: Policy = STANDARD
+) -> CurrentHashes:
+    uid, replicas = pcs.metadata.uid, pcs.spec.replicas
+    highest[uid] = max(highest.get(uid, 0), replicas)
+    current_hashes = original(pcs, policy)
+    return current_hashes if replicas == highest[uid] else CurrentHashes(f"{current_hashes.written[:-1]}z", dict)
 
 
 @mutant("operator", "treats pods that run and are not Ready as Ready ones", "UPD-014")

@@ -108,18 +108,15 @@ def _secret_without_account() -> None:
 
 
 @mutant("operator", "creates roles and services only once", "RES-007", "RES-008")
-def _secondary_resources_once() -> None:
-    original = Writer.ensure
-    created: set[str] = set()
-
-    async def ensure(self: Writer, informer: Any, manifest: Manifest) -> None:
-        identity = f"{manifest['kind']} {manifest['metadata']['namespace']}/{manifest['metadata']['name']}"
-        if manifest["kind"] == "Service" or (manifest["kind"] == "Role" and identity in created):
-            return
-        created.add(identity)
-        await original(self, informer, manifest)
-
-    replace(Writer, "ensure", ensure)
+@around(Writer, "ensure", memory=set)
+async def _secondary_resources_once(
+    original: Original, created: set[str], self: Writer, informer: Any, manifest: Manifest
+) -> None:
+    identity = f"{manifest['kind']} {manifest['metadata']['namespace']}/{manifest['metadata']['name']}"
+    if manifest["kind"] == "Service" or (manifest["kind"] == "Role" and identity in created):
+        return
+    created.add(identity)
+    await original(self, informer, manifest)
 
 
 @mutant("operator", "never corrects existing objects", "RES-008", "RES-009")

@@ -36,17 +36,19 @@ def _set_not_scaled(original: Original, pcs: Any, index: int, *rest: Any) -> des
 
 
 @mutant("operator", "gives later replicas of a set the sizes of the first one", "SCALE-002")
-def _first_sizes_kept() -> None:
-    original, first = children.standalone_clique, dict[str, int]()
-
-    def standalone_clique(
-        pcs: PodCliqueSet, index: int, template: CliqueTemplate, line: Line, **options: Any
-    ) -> children.Manifest:
-        manifest = original(pcs, index, template, line, **options)
-        size = first.setdefault(pcs.metadata.uid + template.name, template.spec.replicas)
-        return {**manifest, "spec": {**manifest["spec"], "replicas": size}}
-
-    replace(children, "standalone_clique", standalone_clique)
+@around(children, "standalone_clique", memory=dict)
+def _first_sizes_kept(
+    original: Original,
+    first: dict[str, int],
+    pcs: PodCliqueSet,
+    index: int,
+    template: CliqueTemplate,
+    line: Line,
+    **options: Any,
+) -> children.Manifest:
+    manifest = original(pcs, index, template, line, **options)
+    size = first.setdefault(pcs.metadata.uid + template.name, template.spec.replicas)
+    return {**manifest, "spec": {**manifest["spec"], "replicas": size}}
 
 
 @mutant("operator", "keeps the Services of removed replicas", "SCALE-003")
@@ -109,17 +111,15 @@ async def _replicas_counted(original: Original, self: Writer, informer: Informer
 
 
 @mutant("operator", "keeps the initial size of a clique in a group", "SCALE-009")
-def _members_not_scaled() -> None:
-    original, first = CliqueReconciler._sync_pods, dict[str, int]()
-
-    async def balance(self: CliqueReconciler, place: CliqueContext) -> None:
-        clique = place.clique
-        if clique.metadata.label(labels.SCALING_GROUP):
-            size = first.setdefault(clique.metadata.uid, clique.spec.replicas)
-            clique = msgspec.structs.replace(clique, spec=msgspec.structs.replace(clique.spec, replicas=size))
-        await original(self, CliqueContext(place.pcs, clique, place.placement))
-
-    replace(CliqueReconciler, "_sync_pods", balance)
+@around(CliqueReconciler, "_sync_pods", memory=dict)
+async def _members_not_scaled(
+    original: Original, first: dict[str, int], self: CliqueReconciler, place: CliqueContext
+) -> None:
+    clique = place.clique
+    if clique.metadata.label(labels.SCALING_GROUP):
+        size = first.setdefault(clique.metadata.uid, clique.spec.replicas)
+        clique = msgspec.structs.replace(clique, spec=msgspec.structs.replace(clique.spec, replicas=size))
+    await original(self, CliqueContext(place.pcs, clique, place.placement))
 
 
 @mutant("operator", "deletes the pods with the highest indices", "SCALE-010", "SCALE-015")
@@ -164,27 +164,28 @@ def _holes_stay(active: list[Pod], count: int) -> list[int]:
 
 
 @mutant("operator", "ignores scaling that happened before its start", "SCALE-013")
-def _scaling_missed() -> None:
-    original, first = GroupReconciler._sync_cliques, dict[str, int]()
-
-    async def members(self: GroupReconciler, pcs: Any, group: PodCliqueScalingGroup, placement: Any) -> None:
-        first_generation = first.setdefault(group.metadata.uid, group.metadata.generation if group.status else 0)
-        if group.metadata.generation != first_generation:
-            await original(self, pcs, group, placement)
-
-    replace(GroupReconciler, "_sync_cliques", members)
+@around(GroupReconciler, "_sync_cliques", memory=dict)
+async def _scaling_missed(
+    original: Original,
+    first: dict[str, int],
+    self: GroupReconciler,
+    pcs: Any,
+    group: PodCliqueScalingGroup,
+    placement: Any,
+) -> None:
+    first_generation = first.setdefault(group.metadata.uid, group.metadata.generation if group.status else 0)
+    if group.metadata.generation != first_generation:
+        await original(self, pcs, group, placement)
 
 
 @mutant("operator", "recreates a pod of each clique that exists at its start", "SCALE-014")
-def _recreates_pods_at_start() -> None:
-    original, seen_owners = pods.difference, set[str]()
-
-    def difference(shares: Mapping[str, int], current_pods: list[Pod], *rest: Any) -> PodDifference:
-        result = original(shares, current_pods, *rest)
-        owner = owner_of(current_pods)
-        if owner in seen_owners:
-            return result
-        seen_owners.add(owner)
-        return PodDifference(result.surplus or [pod for pod in current_pods if pod.ready][:1], result.missing)
-
-    replace(pods, "difference", difference)
+@around(pods, "difference", memory=set)
+def _recreates_pods_at_start(
+    original: Original, seen_owners: set[str], shares: Mapping[str, int], current_pods: list[Pod], *rest: Any
+) -> PodDifference:
+    result = original(shares, current_pods, *rest)
+    owner = owner_of(current_pods)
+    if owner in seen_owners:
+        return result
+    seen_owners.add(owner)
+    return PodDifference(result.surplus or [pod for pod in current_pods if pod.ready][:1], result.missing)

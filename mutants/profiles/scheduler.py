@@ -90,20 +90,17 @@ def _capacity_withheld(original: Original, gang: Gang, capacity: Capacity, resul
 
 
 @mutant("gang-scheduler", "places nothing after a gang that has to wait", "SCHED-005", "SCHED-025")
-def _head_of_line() -> None:
-    original = cycle.place_minimum
-    blocked: dict[int, bool] = {}
-
-    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
-        if blocked.get(id(capacity)):
-            result.waiting[gang.name] = Shortfall("effort")
-            return False
-        blocked.clear()
-        placed = original(gang, capacity, result, budget)
-        blocked[id(capacity)] = not placed
-        return placed
-
-    replace(cycle, "place_minimum", place_minimum)
+@around(cycle, "place_minimum", memory=dict)
+def _head_of_line(
+    original: Original, blocked: dict[int, bool], gang: Gang, capacity: Capacity, result: Plan, budget: Budget
+) -> bool:
+    if blocked.get(id(capacity)):
+        result.waiting[gang.name] = Shortfall("effort")
+        return False
+    blocked.clear()
+    placed = original(gang, capacity, result, budget)
+    blocked[id(capacity)] = not placed
+    return placed
 
 
 @mutant("gang-scheduler", "binds no pods above the minimums", "SCHED-006", "SCHED-079")

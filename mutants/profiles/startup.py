@@ -147,36 +147,29 @@ async def _created_in_order(original: Original, self: CliqueReconciler, place: C
 
 
 @mutant("operator", "deletes the pods of a clique whose parent is lost", "START-013")
-def _children_restarted() -> None:
-    original = CliqueReconciler.reconcile
-    served_keys: set[Key] = set()
-
-    async def reconcile(self: CliqueReconciler, key: Key) -> float | None:
-        result = await original(self, key)
-        clique = self._cache.cliques.get(*key)
-        if clique is None:
-            return result
-        if any(pod.ready for pod in self._cache.pods_of(clique)):
-            served_keys.add(key)
-        elif key in served_keys:
-            served_keys.discard(key)
-            for child in self._cache.cliques:
-                if child.metadata.namespace == key[0] and key[1] in (child.spec.starts_after or ()):
-                    for pod in self._cache.pods_of(child):
-                        await self._writer.delete(self._cache.pods, pod)
+@around(CliqueReconciler, "reconcile", memory=set)
+async def _children_restarted(
+    original: Original, served_keys: set[Key], self: CliqueReconciler, key: Key
+) -> float | None:
+    result = await original(self, key)
+    clique = self._cache.cliques.get(*key)
+    if clique is None:
         return result
-
-    replace(CliqueReconciler, "reconcile", reconcile)
+    if any(pod.ready for pod in self._cache.pods_of(clique)):
+        served_keys.add(key)
+    elif key in served_keys:
+        served_keys.discard(key)
+        for child in self._cache.cliques:
+            if child.metadata.namespace == key[0] and key[1] in (child.spec.starts_after or ()):
+                for pod in self._cache.pods_of(child):
+                    await self._writer.delete(self._cache.pods, pod)
+    return result
 
 
 @mutant("operator", "lets replacement pods start without waiting", "START-014")
-def _waits_once() -> None:
-    original, seen_uids = CliqueContext.awaited_cliques, set[str]()
-
-    def waits(self: CliqueContext, gang: str) -> dict[str, int]:
-        if self.clique.metadata.uid in seen_uids:
-            return {}
-        seen_uids.add(self.clique.metadata.uid)
-        return original(self, gang)
-
-    replace(CliqueContext, "awaited_cliques", waits)
+@around(CliqueContext, "awaited_cliques", memory=set)
+def _waits_once(original: Original, seen_uids: set[str], self: CliqueContext, gang: str) -> dict[str, int]:
+    if self.clique.metadata.uid in seen_uids:
+        return {}
+    seen_uids.add(self.clique.metadata.uid)
+    return original(self, gang)

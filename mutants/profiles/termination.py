@@ -107,16 +107,18 @@ async def _never_flagged(self: Termination, group: PodCliqueScalingGroup, index:
 
 
 @mutant("operator", "terminates each replica of a set at most once", "TERM-006")
-def _terminated_once() -> None:
-    original = Termination._terminate_replica
-    terminated: set[tuple[str, int]] = set()
-
-    async def replica(self: Termination, pcs: PodCliqueSet, index: int, causes: Collection[str]) -> None:
-        if (pcs.metadata.uid, index) not in terminated:
-            await original(self, pcs, index, causes)
-            terminated.add((pcs.metadata.uid, index))
-
-    replace(Termination, "_terminate_replica", replica)
+@around(Termination, "_terminate_replica", memory=set)
+async def _terminated_once(
+    original: Original,
+    terminated: set[tuple[str, int]],
+    self: Termination,
+    pcs: PodCliqueSet,
+    index: int,
+    causes: Collection[str],
+) -> None:
+    if (pcs.metadata.uid, index) not in terminated:
+        await original(self, pcs, index, causes)
+        terminated.add((pcs.metadata.uid, index))
 
 
 @mutant("operator", "reports for ever that a group is being terminated", "TERM-005")
@@ -222,14 +224,10 @@ def _last_loss_counts() -> None:
 
 
 @mutant("operator", "counts the delay from its own start", "TERM-019")
-def _countdown_forgotten() -> None:
-    original, started_at = termination.clique_breached_since, time.time()
-
-    def cause_of_clique(clique: PodClique) -> float | None:
-        breached_at = original(clique)
-        return None if breached_at is None else max(breached_at, started_at)
-
-    replace(termination, "clique_breached_since", cause_of_clique)
+@around(termination, "clique_breached_since", memory=time.time)
+def _countdown_forgotten(original: Original, started_at: float, clique: PodClique) -> float | None:
+    breached_at = original(clique)
+    return None if breached_at is None else max(breached_at, started_at)
 
 
 @mutant("operator", "uses the initial delay of a set for ever", "TERM-018")

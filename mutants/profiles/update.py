@@ -179,40 +179,33 @@ def _breach_stays_unknown(
 
 
 @mutant("operator", "treats pods that are older than its process as outdated", "UPD-013")
-def _restart_rolls_again() -> None:
-    original, start = update_clique_pods.is_outdated, time.time()
-
-    def outdated(pod: Pod, current: revisions.Revision) -> bool:
-        created = timestamps.seconds(pod.metadata.creation_timestamp)
-        return original(pod, current) or (created is not None and created < start - 1)
-
-    replace(update_clique_pods, "is_outdated", outdated)
+@around(update_clique_pods, "is_outdated", memory=time.time)
+def _restart_rolls_again(original: Original, start: float, pod: Pod, current: revisions.Revision) -> bool:
+    created = timestamps.seconds(pod.metadata.creation_timestamp)
+    return original(pod, current) or (created is not None and created < start - 1)
 
 
 @mutant("operator", "reports another pod than the selected one", "UPD-010")
-def _selection_misnamed() -> None:
-    original = update_clique_pods.step
-    selections: dict[str, PodSelection] = {}
-
-    def step(pcs: Any, clique: Any, members: list[Pod], *rest: Any) -> update_clique_pods.CliqueUpdateStep:
-        reported = clique.status.update_progress if clique.status else None
-        if (
-            reported is not None
-            and reported.ready_pods_selected_to_update is not None
-            and clique.metadata.uid in selections
-        ):
-            corrected = msgspec.structs.replace(reported, ready_pods_selected_to_update=selections[clique.metadata.uid])
-            status = msgspec.structs.replace(clique.status, update_progress=corrected)
-            clique = msgspec.structs.replace(clique, status=status)
-        result = original(pcs, clique, members, *rest)
-        selection = result.progress.ready_pods_selected_to_update if result.progress is not None else None
-        if result.progress is not None and selection is not None:
-            selections[clique.metadata.uid] = selection
-            misnamed = PodSelection(current=clique.metadata.name, completed=selection.completed)
-            result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=misnamed)
-        return result
-
-    replace(update_clique_pods, "step", step)
+@around(update_clique_pods, "step", memory=dict)
+def _selection_misnamed(
+    original: Original, selections: dict[str, PodSelection], pcs: Any, clique: Any, members: list[Pod], *rest: Any
+) -> update_clique_pods.CliqueUpdateStep:
+    reported = clique.status.update_progress if clique.status else None
+    if (
+        reported is not None
+        and reported.ready_pods_selected_to_update is not None
+        and clique.metadata.uid in selections
+    ):
+        corrected = msgspec.structs.replace(reported, ready_pods_selected_to_update=selections[clique.metadata.uid])
+        status = msgspec.structs.replace(clique.status, update_progress=corrected)
+        clique = msgspec.structs.replace(clique, status=status)
+    result = original(pcs, clique, members, *rest)
+    selection = result.progress.ready_pods_selected_to_update if result.progress is not None else None
+    if result.progress is not None and selection is not None:
+        selections[clique.metadata.uid] = selection
+        misnamed = PodSelection(current=clique.metadata.name, completed=selection.completed)
+        result.progress = msgspec.structs.replace(result.progress, ready_pods_selected_to_update=misnamed)
+    return result
 
 
 @mutant("operator", "counts replicas of a group instead of its cliques", "UPD-008")

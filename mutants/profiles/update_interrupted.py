@@ -161,14 +161,10 @@ def _pods_at_once_and_awaited() -> None:
 
 
 @mutant("operator", "writes a new template to a clique only once", "UPD-023")
-def _second_change_forgotten() -> None:
-    original, first = template_drift.is_outdated, _First()
-
-    def outdated(clique: PodClique, current: revisions.Revision) -> bool:
-        is_first = first.of(clique).metadata.label(labels.TEMPLATE_HASH) == clique.metadata.label(labels.TEMPLATE_HASH)
-        return is_first and original(clique, current)
-
-    replace(template_drift, "is_outdated", outdated)
+@around(template_drift, "is_outdated", memory=_First)
+def _second_change_forgotten(original: Original, first: _First, clique: PodClique, current: revisions.Revision) -> bool:
+    is_first = first.of(clique).metadata.label(labels.TEMPLATE_HASH) == clique.metadata.label(labels.TEMPLATE_HASH)
+    return is_first and original(clique, current)
 
 
 @mutant("operator", "replaces all pods that are older than the change", "UPD-024")
@@ -317,15 +313,11 @@ async def _update_holds_set(
 
 
 @mutant("operator", "treats the template of a new set as a change of an earlier set of its name", "UPD-045")
-def _generation_remembered() -> None:
-    original, generations = update_progress.generation, dict[str, str]()
-
-    def generation(pcs: PodCliqueSet) -> str:
-        key = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
-        generations[key] = original(pcs) or generations.get(key, "")
-        return generations[key]
-
-    replace(update_progress, "generation", generation)
+@around(update_progress, "generation", memory=dict)
+def _generation_remembered(original: Original, generations: dict[str, str], pcs: PodCliqueSet) -> str:
+    key = f"{pcs.metadata.namespace}/{pcs.metadata.name}"
+    generations[key] = original(pcs) or generations.get(key, "")
+    return generations[key]
 
 
 # -- deleted cliques ---------------------------------------------------------------------------------------------------

@@ -89,13 +89,9 @@ def _first_replicas_mapped() -> None:
 
 
 @mutant("operator", "writes no maps of sets that had no replica at first", "UPG-014")
-def _emptied_replicas_forgotten() -> None:
-    original, first = MapWriter._mapped_replicas, dict[str, int]()
-
-    def mapped(self: MapWriter, pcs: PodCliqueSet) -> range:
-        return original(self, pcs) if first.setdefault(pcs.metadata.uid, pcs.spec.replicas) else range(0)
-
-    replace(MapWriter, "_mapped_replicas", mapped)
+@around(MapWriter, "_mapped_replicas", memory=dict)
+def _emptied_replicas_forgotten(original: Original, first: dict[str, int], self: MapWriter, pcs: PodCliqueSet) -> range:
+    return original(self, pcs) if first.setdefault(pcs.metadata.uid, pcs.spec.replicas) else range(0)
 
 
 @mutant("operator", "begins no gangs for cliques that were scaled to nothing", "UPG-020")

@@ -274,15 +274,13 @@ def _wl_refused_gang_placed(status: PodGangStatus, refusal: str) -> PodGangStatu
     "WAPI-096",
     blocks=("WAPI-087",),
 )
-def _wl_returning_gangs_never_start() -> None:
-    original, first = GangPlans.startable_pods, dict[tuple[str, str], str]()
-
-    def startable(self: GangPlans, pods: Iterable[Pod]) -> list[Pod]:
-        allowed = []
-        for pod in original(self, pods):
-            gang = self._cache.gangs.get(pod.metadata.namespace, pod.metadata.label(labels.PODGANG))
-            if gang is not None and first.setdefault(gang.metadata.key, gang.metadata.uid) == gang.metadata.uid:
-                allowed.append(pod)
-        return allowed
-
-    replace(GangPlans, "startable_pods", startable)
+@around(GangPlans, "startable_pods", memory=dict)
+def _wl_returning_gangs_never_start(
+    original: Original, first: dict[tuple[str, str], str], self: GangPlans, pods: Iterable[Pod]
+) -> list[Pod]:
+    allowed = []
+    for pod in original(self, pods):
+        gang = self._cache.gangs.get(pod.metadata.namespace, pod.metadata.label(labels.PODGANG))
+        if gang is not None and first.setdefault(gang.metadata.key, gang.metadata.uid) == gang.metadata.uid:
+            allowed.append(pod)
+    return allowed

@@ -9,7 +9,7 @@ from typing import Any
 
 from mutants.profiles.admission import FORCED_POLICY
 from mutants.registry import variant
-from mutants.replacement import alter, on_result_of, replace
+from mutants.replacement import Original, alter, around, on_result_of, replace
 from reference_impl.admission import authorizer, result
 from reference_impl.admission.errors import FieldError, forbidden, invalid, not_found
 from reference_impl.admission.result import AdmissionResult
@@ -334,18 +334,16 @@ def _setless_objects_unwarned(verdict: AdmissionResult, *request: Any) -> Admiss
 
 
 @variant("operator", "learns two seconds late that a set is not protected any more", "ADM-039")
-def _protection_ends_later() -> None:
-    original, first_requests = authorizer.judge, dict[str, float]()
-
-    def judge(request: Any, pcs: Any, allowed: Any) -> AdmissionResult:
-        metadata = {} if pcs is None else pcs["metadata"]
-        if (metadata.get("annotations") or {}).get(authorizer.DISABLE_PROTECTION_ANNOTATION) == "true":
-            now = time.monotonic()
-            if now < first_requests.setdefault(metadata["uid"], now) + 2:
-                pcs = {**pcs, "metadata": {**metadata, "annotations": {}}}
-        return original(request, pcs, allowed)
-
-    replace(authorizer, "judge", judge)
+@around(authorizer, "judge", memory=dict)
+def _protection_ends_later(
+    original: Original, first_requests: dict[str, float], request: Any, pcs: Any, allowed: Any
+) -> AdmissionResult:
+    metadata = {} if pcs is None else pcs["metadata"]
+    if (metadata.get("annotations") or {}).get(authorizer.DISABLE_PROTECTION_ANNOTATION) == "true":
+        now = time.monotonic()
+        if now < first_requests.setdefault(metadata["uid"], now) + 2:
+            pcs = {**pcs, "metadata": {**metadata, "annotations": {}}}
+    return original(request, pcs, allowed)
 
 
 @variant("operator", "rejects sets whose templates have scheduling gates", "CORE-044")

@@ -46,17 +46,15 @@ WRITES_ANNOTATION = "example.com/looks"
 
 
 @variant("operator", "writes maps in each pass", "MAP-020", profiles=("gang-maps",))
-def _maps_written_often() -> None:
-    original, passes = MapWriter.renew, itertools.count()
-
-    async def renew(self: MapWriter, pcs: PodCliqueSet) -> Step | None:
-        step = await original(self, pcs)
-        for gang_map in self._cache.maps.indexed("owner", pcs.metadata.uid):
-            body = {"metadata": {"annotations": {WRITES_ANNOTATION: str(next(passes))}}}
-            await self._writer.patch(self._cache.maps, gang_map, body)
-        return step
-
-    replace(MapWriter, "renew", renew)
+@around(MapWriter, "renew", memory=itertools.count)
+async def _maps_written_often(
+    original: Original, passes: Iterator[int], self: MapWriter, pcs: PodCliqueSet
+) -> Step | None:
+    step = await original(self, pcs)
+    for gang_map in self._cache.maps.indexed("owner", pcs.metadata.uid):
+        body = {"metadata": {"annotations": {WRITES_ANNOTATION: str(next(passes))}}}
+        await self._writer.patch(self._cache.maps, gang_map, body)
+    return step
 
 
 @variant(

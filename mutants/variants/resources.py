@@ -9,7 +9,7 @@ from kube.objects import Key
 from mutants.profiles.resources import autoscaler_misnamed, init_containers_without_claims, pods_without_labels
 from mutants.profiles.resources_compute_domains import domain_sized, init_containers_without_channels
 from mutants.registry import variant
-from mutants.replacement import on_result_of, replace
+from mutants.replacement import Original, around, on_result_of
 from reference_impl.api.models import PodCliqueScalingGroup, ScalingGroupConfig
 from reference_impl.control.computedomain import DomainReconciler
 from reference_impl.plan import claims, mnnvl, secondary_resources, template_drift
@@ -98,14 +98,12 @@ def _channel_as_proposed(manifest: Manifest, *_: Any) -> Manifest:
 @variant(
     "operator", "keeps a deleted ComputeDomain for a second before it lets it go", *("DEV-034", "RES-073", "RES-074")
 )
-def _domains_released_late() -> None:
-    original, released_uids = DomainReconciler.reconcile, set[str]()
-
-    async def reconcile(self: DomainReconciler, key: Key) -> float | None:
-        domain = self._cache.domains.get(*key)
-        if domain is None or domain.metadata.deletion_timestamp is None or domain.metadata.uid in released_uids:
-            return await original(self, key)
-        released_uids.add(domain.metadata.uid)
-        return DELAY_SECONDS
-
-    replace(DomainReconciler, "reconcile", reconcile)
+@around(DomainReconciler, "reconcile", memory=set)
+async def _domains_released_late(
+    original: Original, released_uids: set[str], self: DomainReconciler, key: Key
+) -> float | None:
+    domain = self._cache.domains.get(*key)
+    if domain is None or domain.metadata.deletion_timestamp is None or domain.metadata.uid in released_uids:
+        return await original(self, key)
+    released_uids.add(domain.metadata.uid)
+    return DELAY_SECONDS

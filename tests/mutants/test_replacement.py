@@ -84,6 +84,18 @@ def test_a_decorated_function_takes_effect_when_it_is_armed(
     assert (product().method(), replacement.uncalled(calls)) == (2, set())
 
 
+def test_a_function_around_another_keeps_what_it_remembers(product: type[Product]) -> None:
+    def counted(original: Callable[..., int], calls: list[int], self: Product) -> int:
+        calls.append(original(self))
+        return len(calls)
+
+    arm = replacement.around(product, "method", memory=list)(counted)
+    arm()
+    assert [product().method(), product().method()] == [1, 2]
+    arm()
+    assert product().method() == 1
+
+
 def test_a_function_around_another_must_take_its_arguments(product: type[Product]) -> None:
     with pytest.raises(TypeError):
         replacement.around(product, "method")(lambda original, self, other: 2)()
