@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from kube import pages
 from reference_impl.runtime.metrics import Metrics
 
 
@@ -25,12 +26,5 @@ async def serve(port: int, ready: asyncio.Event, metrics: Metrics) -> AsyncItera
     async def metricsz(_: web.Request) -> web.Response:
         return web.Response(body=metrics.render(), headers={"Content-Type": metrics.content_type})
 
-    app = web.Application()
-    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metricsz)])
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", port).start()
+    async with pages.serve(port, {"/healthz": healthz, "/readyz": readyz, "/metrics": metricsz}):
         yield
-    finally:
-        await runner.cleanup()

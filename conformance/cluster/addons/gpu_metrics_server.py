@@ -13,6 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from conformance.cluster.addons import gpu_metrics
 from conformance.cluster.addons.gpu_holders import GpuNumbers, simulated_gpus
 from conformance.grove.kinds import RESOURCE_CLAIMS, RESOURCE_SLICES
+from kube import pages
 from kube.client import Client
 from kube.resource import NODES, PODS
 
@@ -30,12 +31,5 @@ async def serve(client: Client, port: int) -> AsyncIterator[None]:
         body = gpu_metrics.page(simulated_gpus(nodes, pods, slices, claims, numbers))
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    app = web.Application()
-    app.add_routes([web.get(PATH, answer)])
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", port).start()
+    async with pages.serve(port, {PATH: answer}):
         yield
-    finally:
-        await runner.cleanup()
