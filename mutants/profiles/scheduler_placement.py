@@ -80,6 +80,8 @@ def _lost_pod_stays_lost() -> None:
 
     replace(cycle, "place_minimum", place_minimum)
     replace(cycle, "place_replacements", place_replacements)
+    # It would place the replacement if the cycle places extra pods of another gang.
+    replace_unnoted(cycle, "yield_extra_pods", lambda this: False)
 
 
 @breaks("compares only the sum of the minimums of all groups", "GS-21", caught_by="SCHED-021")
