@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+COMPILED := $(VENV)/.compiled
 RUN := $(BIN)/grove-conformance
 PYTEST = $(BIN)/pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 12 --durations-min 20
 # Many short processes import the same modules: compile each module once, even where the environment says otherwise.
@@ -34,7 +35,8 @@ help:  ## print this list
 conformance: $(READY)  ## judge an implementation on a fake cluster (IMPL=reference|FILE, WORKERS=n, ARGS="…")
 	@$(RUN) run --implementation "$(IMPL)" --workers "$(WORKERS)" $(ARGS)
 
-test: check $(READY)  ## run all checks of this project: lint, types, unit and integration tests, a selection of mutants
+test: $(READY)  ## run all checks of this project: lint, types, unit and integration tests, a selection of mutants
+	@$(MAKE) --no-print-directory -j2 lint types site $(COMPILED)
 	@CHAOS=$(CHAOS) THOROUGH=$(THOROUGH) $(PYTEST)
 
 unit: $(READY)  ## run the tests that need no control plane
@@ -113,3 +115,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/pip -q --disable-pip-version-check install --no-compile --require-hashes -r requirements.lock
 	@$(BIN)/pip -q --disable-pip-version-check install --no-deps --no-build-isolation -e .
 	@touch $@
+
+# Workers of pytest that start together would all compile every module of the tests: one process does so beforehand, while
+# the type checker runs. What changes later is compiled when it is needed.
+$(COMPILED): $(READY)
+	@$(BIN)/pytest tests --collect-only -q > /dev/null; touch $@
