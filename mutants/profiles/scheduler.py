@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mutants.registry import mutant
-from mutants.replacement import Original, around, instead_of, replace
+from mutants.replacement import Original, around, instead_of, replace, replace_unnoted
 from reference_impl.runtime.clock import now
 from reference_impl.scheduler import cycle, placing, preemption, unschedulable
 from reference_impl.scheduler.capacity import Capacity
@@ -90,17 +90,20 @@ def _capacity_withheld(original: Original, gang: Gang, capacity: Capacity, resul
 
 
 @mutant("gang-scheduler", "places nothing after a gang that has to wait", "SCHED-005", "SCHED-025")
-@around(cycle, "place_minimum", memory=dict)
-def _head_of_line(
-    original: Original, blocked: dict[int, bool], gang: Gang, capacity: Capacity, result: Plan, budget: Budget
-) -> bool:
-    if blocked.get(id(capacity)):
-        result.waiting[gang.name] = Shortfall("effort")
-        return False
-    blocked.clear()
-    placed = original(gang, capacity, result, budget)
-    blocked[id(capacity)] = not placed
-    return placed
+def _head_of_line() -> None:
+    original, blocked = cycle.place_minimum, dict[int, bool]()
+
+    def place_minimum(gang: Gang, capacity: Capacity, result: Plan, budget: Budget) -> bool:
+        if blocked.get(id(capacity)):
+            result.waiting[gang.name] = Shortfall("effort")
+            return False
+        blocked.clear()
+        placed = original(gang, capacity, result, budget)
+        blocked[id(capacity)] = not placed
+        return placed
+
+    replace(cycle, "place_minimum", place_minimum)
+    replace_unnoted(cycle, "yield_extra_pods", lambda this: False)  # it would place the gangs beside extra pods
 
 
 @mutant("gang-scheduler", "binds no pods above the minimums", "SCHED-006", "SCHED-079")
