@@ -58,12 +58,7 @@ def _writes_variant(text: str, *passes: str, finalizer_first: bool = True) -> Ca
 @variant(
     ROLE,
     "chooses the devices of a node from the last to the first",
-    "DEV-001",
-    "DEV-008",
-    "DEV-020",
-    "DEV-021",
-    "DEV-022",
-    "DEV-024",
+    *("DEV-001", "DEV-008", "DEV-020", "DEV-021", "DEV-022", "DEV-024"),
 )
 @on_result_of(Inventory, "on_node")
 def _last_device_first(devices: NodeDevices, *arguments: Any) -> NodeDevices:
@@ -91,13 +86,7 @@ async def _claims_allocated_in_sequence(
 @variant(
     ROLE,
     "waits a second before it allocates claims",
-    "DEV-001",
-    "DEV-004",
-    "DEV-005",
-    "DEV-021",
-    "DEV-023",
-    "DEV-024",
-    "DEV-025",
+    *("DEV-001", "DEV-004", "DEV-005", "DEV-021", "DEV-023", "DEV-024", "DEV-025"),
 )
 @around(ClaimStore, "write")
 async def _claims_allocated_late(
@@ -144,10 +133,7 @@ def _claims_joined_without_reservation(status: Status, decision: ClaimDecision) 
 @variant(
     ROLE,
     "reserves claims for gangs as well, and frees them itself a second after their last pod is gone",
-    "DEV-030",
-    "DEV-031",
-    "DEV-005",
-    "DEV-029",
+    *("DEV-030", "DEV-031", "DEV-005", "DEV-029"),
     profiles=PROFILE,
     conflict=WRITES,
 )
@@ -172,11 +158,7 @@ def _claims_freed_by_the_scheduler() -> None:
 @variant(
     ROLE,
     "runs a cycle every three seconds, whatever has changed",
-    "DEV-026",
-    "DEV-027",
-    "DEV-031",
-    "DEV-005",
-    "DEV-025",
+    *("DEV-026", "DEV-027", "DEV-031", "DEV-005", "DEV-025"),
     profiles=PROFILE,
     conflict="each test of a run would take longer",
 )
@@ -220,12 +202,7 @@ def _devices_wait_in_other_words() -> None:
 @variant(
     ROLE,
     "binds no gang while an earlier one of the same or a higher priority waits",
-    "DEV-003",
-    "DEV-005",
-    "DEV-011",
-    "DEV-013",
-    "DEV-021",
-    "DEV-025",
+    *("DEV-003", "DEV-005", "DEV-011", "DEV-013", "DEV-021", "DEV-025"),
     profiles=PROFILE,
     exempt=("DEV-004",),
     conflict="requirements of other profiles demand that gangs overtake",
