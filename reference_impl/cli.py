@@ -105,6 +105,15 @@ def _mode(settings: configuration.Scheduler) -> Mode | None:
     return None if config is None else Mode(extras=config.extras, replacements=config.replacements)
 
 
+def _enabled_features(settings: configuration.Configuration) -> Features:
+    return Features(
+        topology=settings.topology_aware_scheduling.enabled,
+        mnnvl=settings.network.auto_mnnvl_enabled,
+        kai=kai.SCHEDULER in settings.scheduler.backends,
+        workload_api=_mode(settings.scheduler),
+    )
+
+
 @app.command()
 def operator(
     kubeconfig: Kubeconfig,
@@ -138,12 +147,7 @@ def operator(
         async with AsyncExitStack() as stack:
             agent = "grove-reference-operator"
             client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig, user_agent=agent))
-            enabled = Features(
-                topology=settings.topology_aware_scheduling.enabled,
-                mnnvl=settings.network.auto_mnnvl_enabled,
-                kai=kai.SCHEDULER in settings.scheduler.backends,
-                workload_api=_mode(settings.scheduler),
-            )
+            enabled = _enabled_features(settings)
             features = await retry_until_answered(lambda: with_maps(client, enabled))
             features = await retry_until_answered(lambda: with_form(client, features))
             reference = Operator(

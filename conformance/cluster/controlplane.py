@@ -72,20 +72,7 @@ class Cluster(ClusterProperties):
         both cases nothing of the cluster is left.
         """
         settings, state = settings or ClusterSettings(), state or StateRoot()
-        me = Owner.this_process()
-        record = ClusterRecord(
-            name=name,
-            uid=secrets.token_hex(8),
-            creator=me,
-            owner=me if owner else None,
-            scheduler=settings.scheduler,
-            scheduler_name=settings.scheduler_name,
-            apiserver_port=settings.apiserver_port,
-            versions=versions(settings.kubernetes),
-            features=settings.features.options(),
-            addons=settings.addons,
-            policies=list(settings.policies.words),
-        )
+        record = _record(name, settings, owner)
         if settings.apiserver_port and not is_free(settings.apiserver_port):
             raise UsageError(
                 f"port {settings.apiserver_port} of 127.0.0.1 is taken",
@@ -332,6 +319,23 @@ class Cluster(ClusterProperties):
 class _PortClash(HarnessError):
     """Another process took a port between the check of the port and the start of a component. The start is repeated
     with another block."""
+
+
+def _record(name: str, settings: ClusterSettings, owner: bool) -> ClusterRecord:
+    me = Owner.this_process()
+    return ClusterRecord(
+        name=name,
+        uid=secrets.token_hex(8),
+        creator=me,
+        owner=me if owner else None,
+        scheduler=settings.scheduler,
+        scheduler_name=settings.scheduler_name,
+        apiserver_port=settings.apiserver_port,
+        versions=versions(settings.kubernetes),
+        features=settings.features.options(),
+        addons=settings.addons,
+        policies=list(settings.policies.words),
+    )
 
 
 def list_clusters(state: StateRoot | None = None) -> list[Cluster]:

@@ -205,6 +205,23 @@ def node_manifest(
         labels[POOL] = pool
         taints.append({"key": POOL, "value": pool, "effect": "NoSchedule"})
     labels |= extra_labels or {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": _annotations(node_profile, occupied)},
+        "spec": {"taints": taints} if taints else {},
+        "status": {
+            "addresses": [
+                {"type": "InternalIP", "address": _address(stem, index)},  # FC-075: otherwise no pod has a hostIP
+                {"type": "Hostname", "address": name},
+            ],
+            "capacity": dict(node_profile.capacity),
+            "allocatable": dict(node_profile.allocatable),
+        },
+    }
+
+
+def _annotations(node_profile: NodeProfile, occupied: int) -> dict[str, str]:
     annotations = dict(SIMULATED_ANNOTATION)
     if node_profile.gpus_per_pcie_root > 1:
         annotations[PER_ROOT] = str(node_profile.gpus_per_pcie_root)
@@ -216,20 +233,7 @@ def node_manifest(
         annotations[METRICS] = msgspec.json.encode(node_profile.gpu_metrics).decode()
     if node_profile.pools:
         annotations[POOLS] = device_pools.encoded(node_profile.pools)
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels, "annotations": annotations},
-        "spec": {"taints": taints} if taints else {},
-        "status": {
-            "addresses": [
-                {"type": "InternalIP", "address": _address(stem, index)},  # FC-075: otherwise no pod has a hostIP
-                {"type": "Hostname", "address": name},
-            ],
-            "capacity": dict(node_profile.capacity),
-            "allocatable": dict(node_profile.allocatable),
-        },
-    }
+    return annotations
 
 
 def manifests(

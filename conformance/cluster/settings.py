@@ -148,6 +148,18 @@ def scheduler_configuration(name: str, *more_names: str) -> dict[str, Any]:
     }
 
 
+KWOK_OPTIONS = {
+    "cidr": "10.0.0.0/16",  # FC-085: KWOK assigns addresses beyond the end of a /24
+    "podPlayStageParallelism": 16,
+    "nodePlayStageParallelism": 8,
+    "nodeLeaseParallelism": 8,
+    "podsOnNodeSyncParallelism": 4,
+    "enablePodsOnNodeSyncListPager": True,
+    "enableDebuggingHandlers": True,  # for logs; without a ClusterExec, nothing is executed
+}
+"""The options of KWOK: all of them, because they have no individual defaults (FC-031)."""
+
+
 def kwokctl_configuration(
     settings: ClusterSettings,
     features: Features,
@@ -195,20 +207,7 @@ def kwokctl_configuration(
                 features, ports, memory, _admission_flags(settings, directory), settings.addons
             ),
         },
-        # FC-031: fields of this document have no individual defaults, so it sets every field.
-        {
-            "apiVersion": _GROUP,
-            "kind": "KwokConfiguration",
-            "options": {
-                "cidr": "10.0.0.0/16",  # FC-085: KWOK assigns addresses beyond the end of a /24
-                "podPlayStageParallelism": 16,
-                "nodePlayStageParallelism": 8,
-                "nodeLeaseParallelism": 8,
-                "podsOnNodeSyncParallelism": 4,
-                "enablePodsOnNodeSyncListPager": True,
-                "enableDebuggingHandlers": True,  # for logs; without a ClusterExec, nothing is executed
-            },
-        },
+        {"apiVersion": _GROUP, "kind": "KwokConfiguration", "options": KWOK_OPTIONS},
         {
             "apiVersion": "kwok.x-k8s.io/v1alpha1",
             "kind": "ClusterLogs",

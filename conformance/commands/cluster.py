@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -26,6 +27,7 @@ from conformance.commands.cluster_usage import logs, status, top
 from conformance.commands.kubernetes import Gates, Kubernetes, Policy, Presets, RuntimeConfig, requested_features
 from conformance.commands.named_cluster import Name, RequiredName, dead_role_message, find_started
 from conformance.commands.named_cluster import cluster_state as state_of
+from conformance.commands.options import decode_into
 from conformance.errors import UsageError
 from conformance.grove import samples
 from conformance.grove.kinds import DEFAULT_SCHEDULER
@@ -38,101 +40,102 @@ app = typer.Typer(
 )
 
 
-@app.command()
-def up(
-    name: Name = "dev",
+@dataclass(frozen=True, kw_only=True)
+class UpOptions:
+    """The options of `cluster up`."""
+
+    name: Name = "dev"
     node: Annotated[
         list[str] | None,
         typer.Option("--nodes", metavar="PROFILE:COUNT", help=f"Create these nodes, {fleets.EXAMPLES} (repeatable)."),
-    ] = None,
-    level: cluster_nodes.Level = None,
-    pool: cluster_nodes.Pool = "",
-    gpus: cluster_nodes.Gpus = "extended",
-    occupied: cluster_nodes.Occupied = "",
+    ] = None
+    level: cluster_nodes.Level = None
+    pool: cluster_nodes.Pool = ""
+    gpus: cluster_nodes.Gpus = "extended"
+    occupied: cluster_nodes.Occupied = ""
     apiserver_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the API server; 0 chooses a free one.")
-    ] = 0,
+    ] = 0
     pods: Annotated[
         str,
         typer.Option(
             metavar="BEHAVIOR",
             help="Behavior of pods that name none; with realistic, each takes its own time and some fail.",
         ),
-    ] = "",
-    scheduler: Annotated[bool, typer.Option(help="Run kube-scheduler.")] = True,
+    ] = ""
+    scheduler: Annotated[bool, typer.Option(help="Run kube-scheduler.")] = True
     scheduler_name: Annotated[
         str,
         typer.Option(
             help="Scheduler name of kube-scheduler; by default default-scheduler, unless a gang scheduler uses it."
         ),
-    ] = "",
+    ] = ""
     implementation: Annotated[
         str, typer.Option(help="Install and start this implementation (name or path of a descriptor).")
-    ] = "",
+    ] = ""
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE (repeatable).")
-    ] = None,
+    ] = None
     sample: Annotated[
         list[str] | None,
         typer.Option(help="Apply this sample (see `cluster samples`), on its nodes unless you name some (repeatable)."),
-    ] = None,
+    ] = None
     owner: Annotated[
         int, typer.Option(min=0, help="Stop the cluster when the process with this pid ends; 0 keeps it.")
-    ] = 0,
-    kubernetes: Kubernetes = "",
-    features: Presets = None,
-    feature_gates: Gates = None,
-    runtime_config: RuntimeConfig = None,
-    policy: Policy = None,
-    preflight: Annotated[bool, typer.Option(help="Prove that the cluster has the features.")] = True,
-) -> None:
+    ] = 0
+    kubernetes: Kubernetes = ""
+    features: Presets = None
+    feature_gates: Gates = None
+    runtime_config: RuntimeConfig = None
+    policy: Policy = None
+    preflight: Annotated[bool, typer.Option(help="Prove that the cluster has the features.")] = True
+
+
+@app.command()
+@decode_into(UpOptions)
+def up(_: typer.Context, options: UpOptions) -> None:
     """Start a cluster that runs until `cluster down`, and print how to connect to it."""
-    owner_process = Owner.of(owner) if owner else None
-    keys = fleets.label_keys(level or [])
-    chosen_samples = [samples.find_sample(sample_name, "--sample") for sample_name in sample or ()]
-    if not implementation and not all(entry.is_plain for entry in chosen_samples):
+    owner_process = Owner.of(options.owner) if options.owner else None
+    chosen_samples = [samples.find_sample(sample_name, "--sample") for sample_name in options.sample or ()]
+    if not options.implementation and not all(entry.is_plain for entry in chosen_samples):
         raise UsageError("needs --implementation NAME", where="--sample", hint="add --implementation reference")
-    manifests = [
-        manifest for node_request in node or [] for manifest in fleets.requested_nodes(node_request, pool, keys)
-    ]
-    if len({manifest["metadata"]["name"] for manifest in manifests}) < len(manifests):
-        raise UsageError("duplicate profile", where="--nodes", hint="add the counts up")
-    if not node:
-        for node_request in (node_request for entry in chosen_samples for node_request in entry.nodes):
-            used_names = {manifest["metadata"]["name"] for manifest in manifests}
-            manifests += fleets.requested_nodes(node_request, pool, keys, used_names=used_names)
-    form = "devices" if any(entry.gpus == "devices" for entry in chosen_samples) else gpus
-    manifests = gpu_occupancy.with_occupancy(gpu_devices.offered(manifests, form), occupied)
-    if pods and pods not in (behaviors := pod_behaviors.load().behaviors):
-        raise UsageError(f"unknown behavior {pods!r}", where="--pods", hint=documents.suggestion(pods, behaviors))
-    cluster_policies = policies.load(policies.select(policy or ()))
-    descriptors = _descriptors(implementation, setting or [], scheduler_name if scheduler else "")
+    manifests = _nodes(options, chosen_samples)
+    if options.pods and options.pods not in (behaviors := pod_behaviors.load().behaviors):
+        raise UsageError(
+            f"unknown behavior {options.pods!r}", where="--pods", hint=documents.suggestion(options.pods, behaviors)
+        )
+    cluster_policies = policies.load(policies.select(options.policy or ()))
+    descriptors = _descriptors(
+        options.implementation, options.setting or [], options.scheduler_name if options.scheduler else ""
+    )
     if policies.RBAC in cluster_policies.words:
         if descriptors is None:
             raise UsageError("rbac needs --implementation NAME", where=policies.OPTION, hint="leave rbac out")
         rights.require_declared(descriptors[0])
-    scheduler_name = scheduler_name or (
+    scheduler_name = options.scheduler_name or (
         scheduler_names.kube_scheduler_name(*descriptors) if descriptors else DEFAULT_SCHEDULER
     )
     settings = ClusterSettings(
-        scheduler=scheduler,
+        scheduler=options.scheduler,
         scheduler_name=scheduler_name,
-        pods=pods,
-        apiserver_port=apiserver_port,
-        kubernetes=kubernetes,
-        features=requested_features(features, feature_gates, runtime_config),
-        preflight=preflight,
+        pods=options.pods,
+        apiserver_port=options.apiserver_port,
+        kubernetes=options.kubernetes,
+        features=requested_features(options.features, options.feature_gates, options.runtime_config),
+        preflight=options.preflight,
         addons=True,
         policies=cluster_policies,
     )
-    with progress.terminal(f"cluster {name}") as report:
+    with progress.terminal(f"cluster {options.name}") as report:
         # This process owns the cluster until the nodes exist, so that nothing is left behind if the command is killed.
-        cluster = Cluster.up(name, settings=settings, owner=True, report=report)
+        cluster = Cluster.up(options.name, settings=settings, owner=True, report=report)
         try:
             deployment.install_policies(cluster, settings.policies, report)
             if manifests:
-                report(f"cluster {name}", f"making {len(manifests)} node{'s' * (len(manifests) > 1)}")
-                classes = [entry for node_request in node or [] for entry in fleets.requested_classes(node_request)]
+                report(f"cluster {options.name}", f"making {len(manifests)} node{'s' * (len(manifests) > 1)}")
+                classes = [
+                    entry for node_request in options.node or [] for entry in fleets.requested_classes(node_request)
+                ]
                 cluster_nodes.create(cluster, manifests, classes)
             if descriptors:
                 deployment.start(cluster, *descriptors, report)
@@ -144,6 +147,24 @@ def up(
             raise
         cluster.release(owner_process)
     typer.echo(f"export KUBECONFIG={cluster.kubeconfig}")
+
+
+def _nodes(options: UpOptions, chosen_samples: Sequence[samples.Sample]) -> list[dict[str, Any]]:
+    """Return the nodes that the options ask for, or else those that the samples need."""
+    keys = fleets.label_keys(options.level or [])
+    manifests = [
+        manifest
+        for node_request in options.node or []
+        for manifest in fleets.requested_nodes(node_request, options.pool, keys)
+    ]
+    if len({manifest["metadata"]["name"] for manifest in manifests}) < len(manifests):
+        raise UsageError("duplicate profile", where="--nodes", hint="add the counts up")
+    if not options.node:
+        for node_request in (node_request for entry in chosen_samples for node_request in entry.nodes):
+            used_names = {manifest["metadata"]["name"] for manifest in manifests}
+            manifests += fleets.requested_nodes(node_request, options.pool, keys, used_names=used_names)
+    form = "devices" if any(entry.gpus == "devices" for entry in chosen_samples) else options.gpus
+    return gpu_occupancy.with_occupancy(gpu_devices.offered(manifests, form), options.occupied)
 
 
 def _descriptors(name: str, settings: list[str], kube_scheduler: str) -> tuple[Descriptor, Descriptor | None] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from rich.table import Table
 from conformance import data
 from conformance.cluster import progress
 from conformance.commands import chosen_cluster, output
-from conformance.commands.options import refuse
+from conformance.commands.options import decode_into, refuse
 from conformance.documents import display_path, suggestion
 from conformance.errors import Exit, UsageError
 from conformance.grove import lines, workloads
@@ -60,16 +61,17 @@ def guide() -> None:
     typer.echo(data.guide(), nl=False)
 
 
-@app.command()
-def new(
-    ctx: typer.Context,
+@dataclass(frozen=True, kw_only=True)
+class DescriptorOptions:
+    """The options of `implementation new`."""
+
     file: Annotated[
         Path | None,
         typer.Argument(
             metavar="[FILE]",
             help=f"File to write, {FILE} by default, or the folder of --example; it must not exist.",
         ),
-    ] = None,
+    ] = None
     example: Annotated[
         bool,
         typer.Option(
@@ -77,79 +79,87 @@ def new(
             help=f"Write a small operator to try things out, a program in Go and its descriptor, into the folder FILE"
             f" ({toy.NAME} by default).",
         ),
-    ] = False,
-    name: Annotated[str, typer.Option(help="Name in reports, for example my-operator.")] = "",
-    version: Annotated[str, typer.Option(help="Version in reports.")] = "0.1.0",
+    ] = False
+    name: Annotated[str, typer.Option(help="Name in reports, for example my-operator.")] = ""
+    version: Annotated[str, typer.Option(help="Version in reports.")] = "0.1.0"
     role: Annotated[
         list[Role] | None, typer.Option(help="A role that it plays (repeatable); the reference supplies the other.")
-    ] = None,
-    scheduler_name: Annotated[str, typer.Option(help="spec.schedulerName of the pods of its gangs.")] = "",
+    ] = None
+    scheduler_name: Annotated[str, typer.Option(help="spec.schedulerName of the pods of its gangs.")] = ""
     command: Annotated[
         str, typer.Option(help="Command line that starts it, with placeholders such as ${kubeconfig}.")
-    ] = "",
+    ] = ""
     ready: Annotated[
         str, typer.Option(help="URL that answers 200, or a regular expression that a line of the log matches.")
-    ] = "",
-    running: Annotated[bool, typer.Option("--running", help="It runs already: the suite starts nothing.")] = False,
+    ] = ""
+    running: Annotated[bool, typer.Option("--running", help="It runs already: the suite starts nothing.")] = False
     crds: Annotated[
         str, typer.Option(help="Its CRDs: a file, a folder or a glob; by default ours, of the line of --contract.")
-    ] = "",
+    ] = ""
     contract: Annotated[
         str,
         typer.Option(
             help="Line of Grove's contract, if the CRDs are ours: names, or maps with PodGangMaps and coherent updates."
         ),
-    ] = lines.NAMES,
+    ] = lines.NAMES
     feature: Annotated[
         list[str] | None, typer.Option(help="An optional feature that it claims, such as topology (repeatable).")
-    ] = None,
-    webhooks: Annotated[str, typer.Option(help="Its webhook configurations, if it has any.")] = "",
-) -> None:
+    ] = None
+    webhooks: Annotated[str, typer.Option(help="Its webhook configurations, if it has any.")] = ""
+
+
+@app.command()
+@decode_into(DescriptorOptions)
+def new(ctx: typer.Context, options: DescriptorOptions) -> None:
     """Write a descriptor from a few answers: from options and, on a terminal, from questions about missing options."""
-    if example:
+    command, ready = options.command, options.ready
+    if options.example:
         reason = "writes a descriptor that is complete"
         conflicting = set(ctx.params) - {"file", "example"}
         refuse(ctx, conflicting, option_in_use="--example", reason=reason, alternative="leave out --example")
-        _write_example(file or Path(toy.NAME))
+        _write_example(options.file or Path(toy.NAME))
         return
-    file = file or Path(FILE)
+    file = options.file or Path(FILE)
     if file.exists():
         raise UsageError("exists already", where=str(file), hint="give another name, or remove it")
-    if crds:
-        refuse(
-            ctx,
-            {"contract"},
-            option_in_use="--crds",
-            reason="these CRDs decide the line",
-            alternative="leave out --crds",
+    if options.crds:
+        reason = "these CRDs decide the line"
+        refuse(ctx, {"contract"}, option_in_use="--crds", reason=reason, alternative="leave out --crds")
+    if options.contract not in skeleton.OUR_CRDS:
+        raise UsageError(
+            f"unknown line {options.contract!r}",
+            where="--contract",
+            hint=suggestion(options.contract, skeleton.OUR_CRDS),
         )
-    if contract not in skeleton.OUR_CRDS:
-        raise UsageError(f"unknown line {contract!r}", where="--contract", hint=suggestion(contract, skeleton.OUR_CRDS))
     features = requirement.load().features
-    for feature_name in feature or ():
+    for feature_name in options.feature or ():
         if feature_name not in features:
             raise UsageError(
                 f"unknown feature {feature_name!r}", where="--feature", hint=suggestion(feature_name, features)
             )
-    if running and (command or ready):
+    if options.running and (command or ready):
         raise UsageError("starts nothing", where="--running", hint="leave out --command and --ready")
-    name = name or _prompt("--name", "Name of the implementation", "my-operator")
-    roles = role or _roles(_prompt("--role", "Roles that it plays: operator, gang-scheduler, or both", "operator"))
-    scheduler_name = scheduler_name or _prompt("--scheduler-name", "schedulerName of the pods of its gangs", name)
-    if not running:
+    name = options.name or _prompt("--name", "Name of the implementation", "my-operator")
+    roles = options.role or _roles(
+        _prompt("--role", "Roles that it plays: operator, gang-scheduler, or both", "operator")
+    )
+    scheduler_name = options.scheduler_name or _prompt(
+        "--scheduler-name", "schedulerName of the pods of its gangs", name
+    )
+    if not options.running:
         suggested_command = f"bin/{name} --kubeconfig=${{kubeconfig}} --health=127.0.0.1:${{port.health}}"
         command = command or _prompt("--command", "Command that starts it", suggested_command)
         ready = ready or _prompt("--ready", "URL or log line that shows that it is ready", _READY)
     answers = skeleton.Answers(
         name=name,
-        version=version,
+        version=options.version,
         roles=sorted(set(roles)),
         scheduler_name=scheduler_name,
         command=_split_command(command),
         ready=ready,
-        crds=(crds,) if crds else skeleton.OUR_CRDS[contract],
-        webhooks=webhooks,
-        features=sorted(set(feature or ())),
+        crds=(options.crds,) if options.crds else skeleton.OUR_CRDS[options.contract],
+        webhooks=options.webhooks,
+        features=sorted(set(options.feature or ())),
     )
     _write_descriptor(file, skeleton.descriptor(answers))
     typer.echo(

@@ -18,6 +18,7 @@ from conformance.cluster.assets import versions
 from conformance.commands import nemesis_changes
 from conformance.commands.disturbed import Implementation, Settings, command_line, load
 from conformance.commands.kubernetes import Kubernetes
+from conformance.commands.options import decode_into
 from conformance.errors import Exit, UsageError
 from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.parameters import assignments
@@ -57,72 +58,72 @@ def list_all() -> int:
     return Exit.CONFORMANT
 
 
-@app.command()
-def run(
-    implementation: Implementation = "reference",
-    settings: Settings = None,
-    role: Annotated[Role, typer.Option(help="The role that is disturbed.")] = Role.OPERATOR,
+@dataclass(frozen=True, kw_only=True)
+class CampaignOptions:
+    """The options of `nemesis run`."""
+
+    implementation: Implementation = "reference"
+    settings: Settings = None
+    role: Annotated[Role, typer.Option(help="The role that is disturbed.")] = Role.OPERATOR
     chosen: Annotated[
         list[str] | None, typer.Option("--scenario", help="Play only this scenario (repeatable): see list.")
-    ] = None,
-    fault: Annotated[list[str] | None, typer.Option(help="Try only this fault (repeatable): see list.")] = None,
-    at: Annotated[str, typer.Option(metavar="TEXT", help="Only points with this in them, such as 'create pods'.")] = "",
-    first: Annotated[bool, typer.Option("--first", help="End with the first finding.")] = False,
+    ] = None
+    fault: Annotated[list[str] | None, typer.Option(help="Try only this fault (repeatable): see list.")] = None
+    at: Annotated[str, typer.Option(metavar="TEXT", help="Only points with this in them, such as 'create pods'.")] = ""
+    first: Annotated[bool, typer.Option("--first", help="End with the first finding.")] = False
     budget: Annotated[
         str, typer.Option(metavar="DURATION", help="The time for all scenarios together, as 90s, 30m or 2h.")
-    ] = "30m",
+    ] = "30m"
     workers: Annotated[
         int, typer.Option(min=0, max=16, help="Number of clusters that plans are played on; 0: one for each core.")
-    ] = 0,
-    report_dir: Annotated[Path, typer.Option(help="Folder for the folder of this campaign.")] = Path("reports"),
+    ] = 0
+    report_dir: Annotated[Path, typer.Option(help="Folder for the folder of this campaign.")] = Path("reports")
     resume: Annotated[
         Path | None, typer.Option(help="Folder of a campaign that was stopped: play what it has not tried.")
-    ] = None,
-    kubernetes: Kubernetes = "",
-) -> int:
+    ] = None
+    kubernetes: Kubernetes = ""
+
+
+@app.command()
+@decode_into(CampaignOptions)
+def run(_: typer.Context, options: CampaignOptions) -> int:
     """Try faults at the writes and events of scenarios, starting with faults that cover something new."""
-    parameter_values = assignments(settings or [])
-    judged, supplied = load(implementation, parameter_values, role)
-    budget_seconds = parse_seconds(budget, "--budget")
-    scenarios = [scenario.load(name) for name in chosen or scenario.names()]
-    faults = _require_possible(catalog.select(fault or ()), judged, role)
+    parameter_values = assignments(options.settings or [])
+    judged, supplied = load(options.implementation, parameter_values, options.role)
+    budget_seconds = parse_seconds(options.budget, "--budget")
+    scenarios = [scenario.load(name) for name in options.chosen or scenario.names()]
+    faults = _require_possible(catalog.select(options.fault or ()), judged, options.role)
     start_time = datetime.now(UTC)
-    folder = resume or report_dir / f"nemesis-{start_time:%Y%m%d-%H%M%S}"
-    if resume is not None and not resume.is_dir():
-        raise UsageError("there is no such folder", where=f"--resume {resume}", hint="give the folder of a campaign")
+    folder = options.resume or options.report_dir / f"nemesis-{start_time:%Y%m%d-%H%M%S}"
+    if options.resume is not None and not options.resume.is_dir():
+        raise UsageError(
+            "there is no such folder", where=f"--resume {options.resume}", hint="give the folder of a campaign"
+        )
     disk.make_folder(folder, location=str(folder), hint="give another folder")
+    arguments = [
+        *(("--role", options.role.value), ("--scenario", options.chosen), ("--fault", options.fault)),
+        *(("--at", options.at), ("--first", options.first), ("--budget", options.budget)),
+        ("--kubernetes", options.kubernetes),
+    ]
     run_info = results.RunInfo(
         judged.name,
         judged.version,
-        role.value,
+        options.role.value,
         dict(parameter_values),
-        versions(kubernetes)["kubernetes"],
+        versions(options.kubernetes)["kubernetes"],
         start_time.isoformat(timespec="seconds"),
-        command_line(
-            "run",
-            implementation,
-            parameter_values,
-            [
-                ("--role", role.value),
-                ("--scenario", chosen),
-                ("--fault", fault),
-                ("--at", at),
-                ("--first", first),
-                ("--budget", budget),
-                ("--kubernetes", kubernetes),
-            ],
-        ),
+        command_line("run", options.implementation, parameter_values, arguments),
     )
     evidence, scenario_results, interrupted = Evidence(), list[campaign.ScenarioResults](), False
-    lane_count = workers or max(1, min(os.cpu_count() or 1, psutil.virtual_memory().total // LANE_MEMORY))
+    lane_count = options.workers or max(1, min(os.cpu_count() or 1, psutil.virtual_memory().total // LANE_MEMORY))
     try:
         with (
             progress.terminal("nemesis") as report,
-            open_testbeds(lane_count, judged, supplied, role, report, kubernetes) as started_beds,
+            open_testbeds(lane_count, judged, supplied, options.role, report, options.kubernetes) as started_beds,
         ):
             journal = campaign.Journal(folder / "tried.jsonl")
             full_campaign = campaign.Campaign(
-                started_beds, journal, report, evidence.keep, point_text=at, stop_at_first=first
+                started_beds, journal, report, evidence.keep, point_text=options.at, stop_at_first=options.first
             )
             scenario_results = full_campaign.results
             full_campaign.run(scenarios, faults, budget_seconds)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,7 @@ from conformance.cluster import progress
 from conformance.cluster.assets import versions
 from conformance.commands.disturbed import Implementation, Settings, command_line, load
 from conformance.commands.kubernetes import Kubernetes
+from conformance.commands.options import decode_into
 from conformance.errors import Exit, UsageError
 from conformance.implementation.descriptor import Role
 from conformance.implementation.parameters import assignments
@@ -33,45 +35,45 @@ from conformance.nemesis.rest import NotAtRest
 __all__ = ["change", "is_changes_file", "replay"]
 
 
-def change(
-    implementation: Implementation = "reference",
-    settings: Settings = None,
-    budget: Annotated[str, typer.Option(metavar="DURATION", help="The time, as 90s, 30m or 2h.")] = "15m",
-    first: Annotated[bool, typer.Option("--first", help="End with the first finding.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is generated; 0: a new one.")] = 0,
-    report_dir: Annotated[Path, typer.Option(help="Folder for the folder of this search.")] = Path("reports"),
-    kubernetes: Kubernetes = "",
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class ChangeOptions:
+    """The options of `nemesis change`."""
+
+    implementation: Implementation = "reference"
+    settings: Settings = None
+    budget: Annotated[str, typer.Option(metavar="DURATION", help="The time, as 90s, 30m or 2h.")] = "15m"
+    first: Annotated[bool, typer.Option("--first", help="End with the first finding.")] = False
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is generated; 0: a new one.")] = 0
+    report_dir: Annotated[Path, typer.Option(help="Folder for the folder of this search.")] = Path("reports")
+    kubernetes: Kubernetes = ""
+
+
+@decode_into(ChangeOptions)
+def change(_: typer.Context, options: ChangeOptions) -> int:
     """Change a set in generated ways, and check that it always ends in the state that was desired last, regardless of
     the states that were desired before."""
-    parameter_values = assignments(settings or [])
-    judged, supplied = load(implementation, parameter_values, Role.OPERATOR)
-    deadline, start_time, seed = (
-        time.monotonic() + parse_seconds(budget, "--budget"),
-        datetime.now(UTC),
-        seed or _new_seed(),
-    )
-    folder = report_dir / f"changes-{start_time:%Y%m%d-%H%M%S}"
+    parameter_values = assignments(options.settings or [])
+    judged, supplied = load(options.implementation, parameter_values, Role.OPERATOR)
+    deadline = time.monotonic() + parse_seconds(options.budget, "--budget")
+    start_time, seed = datetime.now(UTC), options.seed or _new_seed()
+    folder = options.report_dir / f"changes-{start_time:%Y%m%d-%H%M%S}"
     disk.make_folder(folder, location=str(folder), hint="give another folder")
+    arguments = [("--first", options.first), ("--budget", options.budget), ("--seed", seed)]
+    arguments.append(("--kubernetes", options.kubernetes))
     run_info = results.RunInfo(
         judged.name,
         judged.version,
         Role.OPERATOR.value,
         dict(parameter_values),
-        versions(kubernetes)["kubernetes"],
+        versions(options.kubernetes)["kubernetes"],
         start_time.isoformat(timespec="seconds"),
-        command_line(
-            "change",
-            implementation,
-            parameter_values,
-            [("--first", first), ("--budget", budget), ("--seed", seed), ("--kubernetes", kubernetes)],
-        ),
+        command_line("change", options.implementation, parameter_values, arguments),
     )
     deviations, sequence_count, interrupted = list[search.Divergence](), 0, False
     try:
         with (
             progress.terminal("nemesis") as report,
-            open_testbed(judged, supplied, Role.OPERATOR, report, kubernetes=kubernetes) as target,
+            open_testbed(judged, supplied, Role.OPERATOR, report, kubernetes=options.kubernetes) as target,
         ):
             player = ChangeRunner(target)
 
@@ -83,7 +85,7 @@ def change(
                 )
 
             try:
-                search.Search(player, deadline, report_changes, deviations, first).run(seed)
+                search.Search(player, deadline, report_changes, deviations, options.first).run(seed)
             finally:
                 sequence_count = player.played
     except KeyboardInterrupt:
@@ -91,7 +93,7 @@ def change(
     except NotAtRest as error:
         raise UsageError(
             f"a set that is only created and scaled does not come to rest: {error}",
-            where=f"--implementation {implementation}",
+            where=f"--implementation {options.implementation}",
             hint="judge it with run first",
         ) from error
     document = changes_results.report(run_info, deviations, sequence_count, seed, not interrupted)

@@ -33,12 +33,12 @@ def refuse(context: typer.Context, names: Set[str], *, option_in_use: str, reaso
             )
 
 
-def decode_into(options: type[Options]) -> Callable[[Callable[[typer.Context, Options], int]], Callable[..., int]]:
+def decode_into(options: type[Options]) -> Callable[[Callable[[typer.Context, Options], Any]], Callable[..., Any]]:
     """Decorate a command that takes the fields of a dataclass as options, and receives an instance."""
 
-    def decorate(command: Callable[[typer.Context, Options], int]) -> Callable[..., int]:
+    def decorate(command: Callable[[typer.Context, Options], Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def decoded(ctx: typer.Context, **values: Any) -> int:
+        def decoded(ctx: typer.Context, **values: Any) -> Any:
             return command(ctx, options(**values))
 
         hints = {"ctx": typer.Context, **get_type_hints(options, include_extras=True)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from conformance.cluster.assets import versions
 from conformance.cluster.controlplane import Cluster
 from conformance.commands import output
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested_features
+from conformance.commands.options import decode_into
 from conformance.commands.scale_compare import Binder, compare
 from conformance.commands.scale_growth import growth
 from conformance.commands.scale_trend import trend
@@ -43,68 +45,73 @@ app.command("trend")(trend)
 app.command("growth")(growth)
 
 
-@app.callback(invoke_without_command=True)
-def scale(
-    context: typer.Context,
-    implementation: Annotated[
-        str, typer.Option(help="Implementation to measure (name or path of a descriptor).")
-    ] = DEFAULT_IMPLEMENTATION,
-    scenario: Annotated[
-        str, typer.Option(help="Name of a scenario in fixtures/scale/, or a scenario file.")
-    ] = "scale-1000",
+@dataclass(frozen=True, kw_only=True)
+class ScaleOptions:
+    """The options of `scale`."""
+
+    implementation: Annotated[str, typer.Option(help="Implementation to measure (name or path of a descriptor).")] = (
+        DEFAULT_IMPLEMENTATION
+    )
+    scenario: Annotated[str, typer.Option(help="Name of a scenario in fixtures/scale/, or a scenario file.")] = (
+        "scale-1000"
+    )
     scheduler: Annotated[
         Binder, typer.Option(help="Scheduler that binds the pods: kube-scheduler or the gang scheduler.")
-    ] = Binder.KUBE,
+    ] = Binder.KUBE
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE (repeatable).")
-    ] = None,
-    report_dir: Annotated[Path, typer.Option(help="Folder for the result file.")] = Path("reports"),
+    ] = None
+    report_dir: Annotated[Path, typer.Option(help="Folder for the result file.")] = Path("reports")
     write_floor: Annotated[
         bool, typer.Option("--write-floor", help="Also measure the write floor: takes two clusters more.")
-    ] = False,
+    ] = False
     upstream_result: Annotated[
         Path | None, typer.Option(help="Also write the result in the form of Grove's own scale tests to this file.")
-    ] = None,
-    result: Annotated[Path | None, typer.Option(help="Write the result to this file instead.")] = None,
+    ] = None
+    result: Annotated[Path | None, typer.Option(help="Write the result to this file instead.")] = None
     proxied: Annotated[
         bool, typer.Option("--proxied", help="Put the proxy of nemesis before the operator, to see what it costs.")
-    ] = False,
-    kubernetes: Kubernetes = "",
-    features: Presets = None,
-    feature_gates: Gates = None,
-    runtime_config: RuntimeConfig = None,
-) -> int | None:
+    ] = False
+    kubernetes: Kubernetes = ""
+    features: Presets = None
+    feature_gates: Gates = None
+    runtime_config: RuntimeConfig = None
+
+
+@app.callback(invoke_without_command=True)
+@decode_into(ScaleOptions)
+def scale(context: typer.Context, options: ScaleOptions) -> int | None:
     """Measure how long a large PodCliqueSet takes to deploy and delete, relative to its pods without an operator."""
     if context.invoked_subcommand is not None:
         return None
-    disk.require_space(report_dir, 0, location=f"--report-dir {report_dir}", hint="give another folder")
-    judged, supplied = deployment.load(implementation, assignments(settings or []))
-    if write_floor and scheduler is not Binder.KUBE:
+    disk.require_space(options.report_dir, 0, location=f"--report-dir {options.report_dir}", hint="give another folder")
+    judged, supplied = deployment.load(options.implementation, assignments(options.settings or []))
+    if options.write_floor and options.scheduler is not Binder.KUBE:
         raise UsageError("--write-floor needs kube-scheduler to bind the pods", hint="leave --scheduler out")
-    for output_path in (result, upstream_result):
+    for output_path in (options.result, options.upstream_result):
         if output_path is not None:
             disk.make_folder(output_path.parent, location=str(output_path), hint="give another file")
     plan = runs.ScalePlan(
-        scenarios.load(scenario),
+        scenarios.load(options.scenario),
         judged,
         supplied,
-        scheduler.value,
-        kubernetes=versions(kubernetes)["kubernetes"],
-        features=requested_features(features, feature_gates, runtime_config),
-        front=_proxy if proxied else None,
+        options.scheduler.value,
+        kubernetes=versions(options.kubernetes)["kubernetes"],
+        features=requested_features(options.features, options.feature_gates, options.runtime_config),
+        front=_proxy if options.proxied else None,
     )
 
     def save_result(document: results.Result) -> None:
-        path = result or report_dir / results.file_name(document)
+        path = options.result or options.report_dir / results.file_name(document)
         results.write(document, path)
-        if upstream_result is not None:
-            results.write(upstream.result_file(document, NAMESPACE), upstream_result)
+        if options.upstream_result is not None:
+            results.write(upstream.result_file(document, NAMESPACE), options.upstream_result)
         tables.show(document, output.console())
         typer.echo(f"result: {path}")
 
     try:
         with progress.terminal("scale") as report:
-            write_floor_result = runs.measure_write_floor(plan, report) if write_floor else None
+            write_floor_result = runs.measure_write_floor(plan, report) if options.write_floor else None
             runs.run(plan, report, save_result, write_floor_result)
     except RunFailed as failure:
         typer.echo(f"not reached: {failure}", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +17,7 @@ import typer
 from conformance import data, disk, documents
 from conformance.cluster import progress
 from conformance.commands import output
+from conformance.commands.options import decode_into
 from conformance.errors import UsageError
 from conformance.implementation import loading
 from conformance.implementation.parameters import assignments
@@ -37,96 +39,105 @@ RoundResults = tuple[list[rounds.Round], list[str]]
 Settings = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a parameter (repeatable).")]
 
 
-def compare(
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """The options of `scale compare`."""
+
     base: Annotated[
         list[str],
         typer.Option(help="Side to compare with: a descriptor, or results (files or a folder; repeatable)."),
-    ],
-    head: Annotated[list[str], typer.Option(help="Side that is judged, given in the same way (repeatable).")],
-    base_set: Settings = None,
-    head_set: Settings = None,
+    ]
+    head: Annotated[list[str], typer.Option(help="Side that is judged, given in the same way (repeatable).")]
+    base_set: Settings = None
+    head_set: Settings = None
     repo: Annotated[
         Path | None, typer.Option(help="Git repository: --base and --head are refs of it, --implementation runs them.")
-    ] = None,
-    build: Annotated[str, typer.Option(help="With --repo: shell command that builds a work tree, run in it.")] = "",
-    implementation: Annotated[str, typer.Option(help="With --repo: descriptor that runs what was built.")] = "",
+    ] = None
+    build: Annotated[str, typer.Option(help="With --repo: shell command that builds a work tree, run in it.")] = ""
+    implementation: Annotated[str, typer.Option(help="With --repo: descriptor that runs what was built.")] = ""
     both_set: Annotated[
         list[str] | None,
         typer.Option(
             "--set", metavar="NAME=VALUE", help=f"Set a parameter of both sides; {refs.PLACEHOLDER} is the work tree."
         ),
-    ] = None,
-    builds: Annotated[
-        Path | None, typer.Option(help="Folder for work trees and builds; by default in the cache.")
-    ] = None,
+    ] = None
+    builds: Annotated[Path | None, typer.Option(help="Folder for work trees and builds; by default in the cache.")] = (
+        None
+    )
     scenario: Annotated[
         str, typer.Option(help="Name of a scenario in fixtures/scale/, or path of a scenario file.")
-    ] = "scale-1000",
-    scheduler: Annotated[Binder, typer.Option(help="Scheduler that binds the pods.")] = Binder.KUBE,
-    play: Annotated[int, typer.Option("--rounds", min=1, help="Rounds to play: one run of each side.")] = 6,
-    warm_up: Annotated[int, typer.Option(min=0, help="Rounds before the first one, which are not used.")] = 1,
-    spare: Annotated[int, typer.Option(min=0, help="Rounds in all that may replace disturbed ones.")] = 3,
+    ] = "scale-1000"
+    scheduler: Annotated[Binder, typer.Option(help="Scheduler that binds the pods.")] = Binder.KUBE
+    play: Annotated[int, typer.Option("--rounds", min=1, help="Rounds to play: one run of each side.")] = 6
+    warm_up: Annotated[int, typer.Option(min=0, help="Rounds before the first one, which are not used.")] = 1
+    spare: Annotated[int, typer.Option(min=0, help="Rounds in all that may replace disturbed ones.")] = 3
     metric: Annotated[
         str,
         typer.Option(metavar="PHASE/MARKER", help="Time to test; by default the first pods-ready."),
-    ] = "",
-    minimum_effect: Annotated[float, typer.Option(help="Smallest change in percent that matters.")] = 5.0,
+    ] = ""
+    minimum_effect: Annotated[float, typer.Option(help="Smallest change in percent that matters.")] = 5.0
     threshold: Annotated[
         float | None, typer.Option(help="Exit with 1 if the head is slower by more than this many percent.")
-    ] = None,
+    ] = None
     count_threshold: Annotated[
         float, typer.Option(help="Exit with 1 if the head writes more than this many percent more; negative: never.")
-    ] = 5.0,
+    ] = 5.0
     most_foreign: Annotated[
         float, typer.Option(help="Percent of the CPU that other processes may use before a run is invalid.")
-    ] = 10.0,
+    ] = 10.0
     counts: Annotated[
         bool, typer.Option("--counts", help="Compare counts alone: load of others does not matter, 3 rounds suffice.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Seed for the order of the sides and the bootstrap.")] = 0,
-    force: Annotated[bool, typer.Option(help="Compare results of different scenarios or machines.")] = False,
+    ] = False
+    seed: Annotated[int, typer.Option(help="Seed for the order of the sides and the bootstrap.")] = 0
+    force: Annotated[bool, typer.Option(help="Compare results of different scenarios or machines.")] = False
     folder: Annotated[
         Path | None, typer.Option("--dir", help="Folder of the comparison; one that was interrupted is continued.")
-    ] = None,
-) -> int:
+    ] = None
+
+
+@decode_into(CompareOptions)
+def compare(_: typer.Context, options: CompareOptions) -> int:
     """Compare two sides in interleaved rounds: is the head faster or slower than the base?"""
+    folder = options.folder
     statistics.scipy_stats()
-    limits = validity.Limits(foreign_share=most_foreign / 100)
+    limits = validity.Limits(foreign_share=options.most_foreign / 100)
     question = comparison.Question(
-        metric=metric,
-        minimum_effect=minimum_effect / 100,
-        threshold=None if threshold is None else threshold / 100,
-        count_threshold=count_threshold / 100 if count_threshold >= 0 else None,
-        seed=seed,
-        force=force,
+        metric=options.metric,
+        minimum_effect=options.minimum_effect / 100,
+        threshold=None if options.threshold is None else options.threshold / 100,
+        count_threshold=options.count_threshold / 100 if options.count_threshold >= 0 else None,
+        seed=options.seed,
+        force=options.force,
     )
     folder = folder or Path("reports") / f"compare-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    if _has_stored_results("--head", head, repo):
-        if not _has_stored_results("--base", base, repo):
+    if _has_stored_results("--head", options.head, options.repo):
+        if not _has_stored_results("--base", options.base, options.repo):
             raise UsageError("the base is measured, but the head is stored", hint="measure both, or store the base")
-        base_side, head_side = sides.load_stored(base), sides.load_stored(head)
+        base_side, head_side = sides.load_stored(options.base), sides.load_stored(options.head)
         names, (played_rounds, warnings) = (base_side.name, head_side.name), _pair_rounds(base_side, head_side, limits)
     else:
-        stored_base = sides.load_stored(base) if _has_stored_results("--base", base, repo) else None
-        load_scenario = scenarios.load(scenario)
-        _check_metric(metric, load_scenario)
+        stored_base = (
+            sides.load_stored(options.base) if _has_stored_results("--base", options.base, options.repo) else None
+        )
+        load_scenario = scenarios.load(options.scenario)
+        _check_metric(options.metric, load_scenario)
         with progress.terminal("compare") as report:
-            source = _source(repo, build, implementation, builds)
+            source = _source(options.repo, options.build, options.implementation, options.builds)
             plan = session.ComparisonPlan(
-                base=_measured_side("--base", base, both_set, base_set, source, report)
+                base=_measured_side("--base", options.base, options.both_set, options.base_set, source, report)
                 if stored_base is None
                 else _unmeasured_side(stored_base),
-                head=_measured_side("--head", head, both_set, head_set, source, report),
-                scenario=scenario,
-                scheduler=scheduler.value,
-                rounds=play,
-                warm_up=warm_up,
-                spare=spare,
-                seed=seed,
+                head=_measured_side("--head", options.head, options.both_set, options.head_set, source, report),
+                scenario=options.scenario,
+                scheduler=options.scheduler.value,
+                rounds=options.play,
+                warm_up=options.warm_up,
+                spare=options.spare,
+                seed=options.seed,
                 digest=load_scenario.digest,
             )
             report("folder", f"{folder}; after a kill, continue with --dir {folder}")
-            played_rounds, warnings = _measure_rounds(plan, stored_base, folder, limits, report, counts)
+            played_rounds, warnings = _measure_rounds(plan, stored_base, folder, limits, report, options.counts)
         names = (plan.base.name, plan.head.name)
     document = comparison.compare(played_rounds, question, names, warnings)
     _write(document, folder)

@@ -96,16 +96,20 @@ def load(
     """
     document, file = _read(locate(name_or_path, options[0]))
     settings = resolve(file.parameters, settings or {}, document, options[1])
+
+    def expanded(text: str) -> str:
+        return placeholders.expand(text, lambda name: values[name.removeprefix("set.")])
+
     values = settings
     canonical = json.dumps(document.value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     descriptor = Descriptor(
         document=document,
         name=file.name,
-        version=placeholders.expand(file.version, lambda name: values[name.removeprefix("set.")]),
+        version=expanded(file.version),
         roles=frozenset(file.roles),
         features=frozenset(file.features),
-        contract=placeholders.expand(file.contract, lambda name: values[name.removeprefix("set.")]),
-        scheduler_name=placeholders.expand(file.scheduler_name, lambda name: values[name.removeprefix("set.")]),
+        contract=expanded(file.contract),
+        scheduler_name=expanded(file.scheduler_name),
         start=file.start,
         install=file.install,
         processes={
@@ -135,6 +139,12 @@ def load(
     _check_programs(descriptor, file)
     for part in PARTS:
         descriptor.manifests(part)
+
+    return _with_filled_parts(descriptor, file)
+
+
+def _with_filled_parts(descriptor: Descriptor, file: _File) -> Descriptor:
+    """Return the descriptor with the values of the placeholders in what the suite adds to objects."""
 
     def value(name: str) -> str:
         return descriptor.static_value(name) or ""

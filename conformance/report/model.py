@@ -251,14 +251,13 @@ def judge(registry: Registry, events: Iterable[AnyEvent], today: date) -> Report
     tests = _tests(started, sorted_events)
     interrupted = finished is None or finished.interrupted
     implementation = started.implementation
-    kubernetes = started.environment.get("kubernetes", "")
     selected = scope(
         registry,
         started.profiles,
         started.ids,
         implementation.roles,
         implementation.features,
-        kubernetes,
+        started.environment.get("kubernetes", ""),
         implementation.release,
         skip=started.skip,
     )

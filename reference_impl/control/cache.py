@@ -117,15 +117,8 @@ class Cache:
             client, kubernetes.COMPUTE_DOMAINS, typed_decoder(kubernetes.ComputeDomain), label_selector=managed
         )
         self.secondary: tuple[Informer[Any], ...] = (
-            *(
-                self.services,
-                self.accounts,
-                self.secrets,
-                self.roles,
-                self.role_bindings,
-                self.autoscalers,
-                self.claims,
-            ),
+            *(self.services, self.accounts, self.secrets, self.roles, self.role_bindings),
+            *(self.autoscalers, self.claims),
             *((self.domains,) if features.mnnvl else ()),
         )
         """Secondary resources: objects of kinds other than Grove's own that a set needs. They are corrected after a

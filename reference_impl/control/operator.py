@@ -72,8 +72,7 @@ class Operator:
         metrics: OperatorMetrics | None = None,
     ) -> None:
         features = replace(features, maps=features.maps or line.stores_layouts)
-        self._client = client
-        self.metrics = metrics or OperatorMetrics()
+        self._client, self.metrics = client, metrics or OperatorMetrics()
         self.metrics.count_requests(client)
         self.cache = Cache(client, features)
         writer = Writer(client, self.metrics)

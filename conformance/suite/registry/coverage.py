@@ -247,15 +247,7 @@ def page(
         "| scenario | what | checks | mutants | table of gaps | what is not checked, and why |",
         "|---|---|---|---|---|---|",
     ]
-    for scenario in all_scenarios:
-        checks = checks_of(registry, scenario)
-        mutants = sorted({name for id in checks for name in detected.get(id, ())})
-        tests = [f"`{path}`" for path in scenario.tests]
-        pending_reason = f"pending: {scenario.pending}" if scenario.pending else ""
-        reason = "; ".join(filter(None, [pending_reason, scenario.reason, f"see {', '.join(tests)}" if tests else ""]))
-        instances = ", ".join((gaps or {}).get(scenario.id, ()))
-        cells = (scenario.id, scenario.title, _with_basis(registry, checks), ", ".join(mutants), instances, reason)
-        lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    lines += [_scenario_row(registry, scenario, detected, gaps or {}) for scenario in all_scenarios]
     requirements_by_row = claims(registry)
     lines += [
         "",
@@ -282,6 +274,19 @@ def page(
     lines += ["| what is missing | rows |", "|---|---|"]
     lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in rows_table.pending]
     return "\n".join(lines) + "\n"
+
+
+def _scenario_row(
+    registry: Registry, scenario: ScenarioCoverage, detected: Mapping[str, Sequence[str]], gaps: Gaps
+) -> str:
+    checks = checks_of(registry, scenario)
+    mutants = sorted({name for id in checks for name in detected.get(id, ())})
+    tests = [f"`{path}`" for path in scenario.tests]
+    pending_reason = f"pending: {scenario.pending}" if scenario.pending else ""
+    reason = "; ".join(filter(None, [pending_reason, scenario.reason, f"see {', '.join(tests)}" if tests else ""]))
+    instances = ", ".join(gaps.get(scenario.id, ()))
+    cells = (scenario.id, scenario.title, _with_basis(registry, checks), ", ".join(mutants), instances, reason)
+    return f"| {' | '.join(map(_cell, cells))} |"
 
 
 def _defects(

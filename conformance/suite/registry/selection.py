@@ -104,11 +104,8 @@ def scope(
     need a special cluster. `kubernetes` is the version of the cluster and `release` the release of Grove's contract, if
     known; `skip` are ids that are not judged. Invariants of selected profiles are judged in the scenes of these
     profiles, or `everywhere`. Raises UsageError for an unknown profile or id."""
-    requested_profiles, named_ids, skipped_ids = (
-        sorted(set(profiles)),
-        sorted(set(ids)),
-        {registry.get(id).id for id in skip},
-    )
+    requested_profiles, named_ids = sorted(set(profiles)), sorted(set(ids))
+    skipped_ids = {registry.get(id).id for id in skip}
     for profile in requested_profiles:
         if profile not in registry.profiles:
             listed = ", ".join(sorted(registry.profiles))
