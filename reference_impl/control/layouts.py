@@ -18,7 +18,6 @@ from reference_impl.plan import (
     names,
     ownership,
     pods,
-    revisions,
     update_group_replicas,
     update_progress,
 )
@@ -129,7 +128,7 @@ class Layouts:
         """Return whether pods of a clique may be created in a gang of an entry. In a coherent update, pods must not be
         created if their version would differ from the version of the gang's other pods (COH-210). A scaling group's
         clique belongs to a single gang."""
-        if item.metadata.label(labels.SCALING_GROUP) or self._may_refill_all(pcs):
+        if item.metadata.label(labels.SCALING_GROUP) or update.may_refill_all(pcs, self.policy):
             return True
         template, stored = children.clique_template(pcs, item), self.stored(pcs, index_of(item))
         if template is None or stored is None:
@@ -140,19 +139,10 @@ class Layouts:
     def may_recreate(self, pcs: PodCliqueSet, index: int, entry: Entry, group: str) -> bool:
         """Return whether cliques of a scaling group, which get the current template, may be created in a gang of an
         entry."""
-        if self._may_refill_all(pcs):
+        if update.may_refill_all(pcs, self.policy):
             return True
         stored, key = self.stored(pcs, index), Key(Kind.GROUP, group)
         return stored is not None and versions.has_current_templates(pcs, stored, entry, key, self.templates(pcs))
-
-    def _may_refill_all(self, pcs: PodCliqueSet) -> bool:
-        """Return whether lost pods are replaced in all gangs. This is not the case while a coherent update is in
-        progress or about to start."""
-        if not update.is_coherent(pcs):
-            return True
-        return not update.is_running(pcs) and revisions.set_revision(pcs, self.policy).has(
-            update_progress.generation(pcs)
-        )
 
     def templates(self, pcs: PodCliqueSet) -> Templates:
         """Return the current templates of a set, with the generation in its status."""

@@ -15,7 +15,6 @@ from kube.objects import Key
 from reference_impl.api.models import (
     PODCLIQUES,
     CliqueTemplate,
-    CliqueUpdateProgress,
     PodClique,
     PodCliqueSet,
     PodCliqueStatus,
@@ -46,7 +45,7 @@ from reference_impl.plan import (
     update_progress,
 )
 from reference_impl.plan.children import Manifest
-from reference_impl.plan.coherent import update
+from reference_impl.plan.coherent import component_steps
 from reference_impl.plan.lines import Placement
 from reference_impl.plan.reconcile_error import ReconcileError
 from reference_impl.runtime.clock import now
@@ -254,10 +253,8 @@ class CliqueReconciler:
         if update_progress.set_progress(pcs) is None or pcs.metadata.deletion_timestamp is not None:
             return
         clique = self._cache.cliques.get(*context.clique.metadata.key) or context.clique
-        if update.is_coherent(pcs):
-            step = update_clique_pods.CliqueUpdateStep(self._coherent_progress(context))
-        else:
-            step = update_clique_pods.step(pcs, clique, self._cache.pods_of(clique), now(), self._policy)
+        clique_pods = self._cache.pods_of(clique)
+        step = component_steps.clique_step(pcs, clique, clique_pods, lambda: context.shares, now(), self._policy)
         if step.progress is not None and step.progress != (clique.status.update_progress if clique.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.cliques, clique, body, status=True)
@@ -266,15 +263,6 @@ class CliqueReconciler:
         )
         if step.selected is not None:
             await self._writer.delete(self._cache.pods, step.selected)
-
-    def _coherent_progress(self, context: CliqueContext) -> CliqueUpdateProgress | None:
-        """Return the progress of a standalone clique whose pods follow the layout during a coherent update."""
-        clique, template = context.clique, context.template
-        if template is None or clique.metadata.label(labels.SCALING_GROUP):
-            return None
-        current = self._layouts.templates(context.pcs).revisions[template.name]
-        complete = update.is_clique_complete(clique, self._cache.pods_of(clique), context.shares, current)
-        return update.clique_progress(context.pcs, clique, current.hash, complete, now())
 
     async def _remove_gates(self, context: CliqueContext) -> None:
         """Remove Grove's gate from the pods that may be scheduled."""

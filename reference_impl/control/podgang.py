@@ -20,7 +20,6 @@ from reference_impl.control.workload_api import GangPlans
 from reference_impl.control.writer import Writer
 from reference_impl.plan import conditions, gangs, ownership
 from reference_impl.plan.coherent import conditions as gang_conditions
-from reference_impl.plan.coherent import update
 from reference_impl.plan.workload_api import planned
 from reference_impl.runtime.clock import now
 
@@ -84,11 +83,9 @@ class GangReconciler:
         return {name: self._plans.possible_pods(gang, name, count) for name, count in shares.items()}
 
     def _members(self, gang: PodGang, pcs: PodCliqueSet) -> list[Pod]:
-        """Return the pods of a gang, and for a set with the strategy Coherent only pods whose clique exists. Pods
-        without a clique are about to be deleted, and a gang that is recreated in the meantime must not count as
-        scheduled because of them (COH-262)."""
+        """Return the pods of a gang that count for its conditions."""
         gang_pods: list[Pod] = self._cache.pods.indexed(BY_GANG, object_key(*gang.metadata.key))
-        return [pod for pod in gang_pods if self._cache.has_owner(pod)] if update.is_coherent(pcs) else gang_pods
+        return gang_conditions.members(pcs, gang_pods, self._cache.has_owner)
 
     async def _write_conditions(self, gang: PodGang, members: list[Pod]) -> None:
         """Write the conditions Scheduled and Ready, and the times at which they became True (COH-086, COH-087). For

@@ -11,7 +11,6 @@ from kube.errors import ApiError
 from kube.objects import Key as ObjectKey
 from reference_impl.api.models import (
     SCALING_GROUPS,
-    GroupUpdateProgress,
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueSet,
@@ -35,11 +34,10 @@ from reference_impl.plan import (
     statuses,
     template_drift,
     update_condition,
-    update_group_replicas,
     update_progress,
 )
 from reference_impl.plan.claims import PlannedClaim
-from reference_impl.plan.coherent import update
+from reference_impl.plan.coherent import component_steps
 from reference_impl.plan.desired import DesiredMembers
 from reference_impl.plan.lines import Placement
 from reference_impl.plan.reconcile_error import ReconcileError
@@ -103,23 +101,20 @@ class GroupReconciler:
             return
         group = self._cache.groups.get(*group.metadata.key) or group
         cliques = self._cache.cliques
-        if update.is_coherent(pcs):
-            step = update_group_replicas.GroupUpdateStep(self._coherent_progress(pcs, group))
-        else:
-            step = update_group_replicas.step(
-                pcs, group, self._cache.child_finder(cliques, group), self._cache.pods_of, now(), self._policy
-            )
+        step = component_steps.group_step(
+            pcs,
+            group,
+            self._cache.child_finder(cliques, group),
+            self._cache.pods_of,
+            lambda config: self._layouts.members_complete(pcs, group, config),
+            now(),
+            self._policy,
+        )
         if step.progress is not None and step.progress != (group.status.update_progress if group.status else None):
             body = {"status": {"updateProgress": msgspec.to_builtins(step.progress)}}
             await self._writer.patch(self._cache.groups, group, body, status=True)
         for wave in step.deletion_waves:
             await await_all(self._writer.delete(cliques, clique) for clique in wave)
-
-    def _coherent_progress(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup) -> GroupUpdateProgress | None:
-        """Return the progress of a scaling group whose replicas follow the layout during a coherent update."""
-        config = children.group_config(pcs, group.metadata.label(labels.REPLICA_INDEX), group.metadata.name)
-        complete = config is not None and self._layouts.members_complete(pcs, group, config.name)
-        return update.group_progress(pcs, group, complete, now())
 
     async def _sync_cliques(self, pcs: PodCliqueSet, group: PodCliqueScalingGroup, placement: Placement) -> None:
         """Create missing cliques, and delete the cliques of surplus replicas and of replicas that have moved to another

@@ -3,7 +3,7 @@ became True (spec COH-086, COH-087)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -29,6 +29,13 @@ def operator_writes(pcs: PodCliqueSet, gang: PodGang) -> bool:
     whose updates wait for these conditions, and continues if the set changes its strategy, because no scheduler writes
     them any more."""
     return update.is_coherent(pcs) or is_operator_written(gang)
+
+
+def members(pcs: PodCliqueSet, gang_pods: list[Pod], has_clique: Callable[[Pod], bool]) -> list[Pod]:
+    """Return the pods of a gang, and for a set with the strategy Coherent only pods whose clique exists. Pods without a
+    clique are about to be deleted, and a gang that is recreated in the meantime must not count as scheduled because of
+    them (COH-262)."""
+    return [pod for pod in gang_pods if has_clique(pod)] if update.is_coherent(pcs) else gang_pods
 
 
 def status(gang: PodGang, pods: Iterable[Pod], now: str) -> PodGangStatus:

@@ -18,8 +18,9 @@ from reference_impl.api.models import (
     UpdateStrategyType,
 )
 from reference_impl.api.pods import Pod
-from reference_impl.plan import labels, update_progress
+from reference_impl.plan import labels, revisions, update_progress
 from reference_impl.plan.components import Key, Kind
+from reference_impl.plan.hashing.window import STANDARD, Policy
 from reference_impl.plan.revisions import Revision
 
 
@@ -31,6 +32,14 @@ def is_coherent(pcs: PodCliqueSet) -> bool:
 def is_running(pcs: PodCliqueSet) -> bool:
     """Return whether a coherent update of the set is in progress."""
     return is_coherent(pcs) and update_progress.is_running(pcs)
+
+
+def may_refill_all(pcs: PodCliqueSet, policy: Policy = STANDARD) -> bool:
+    """Return whether lost pods are replaced in all gangs. This is not the case while a coherent update is in progress
+    or about to start."""
+    if not is_coherent(pcs):
+        return True
+    return not is_running(pcs) and revisions.set_revision(pcs, policy).has(update_progress.generation(pcs))
 
 
 def scope_of(progress: SetUpdateProgress | None) -> set[Key]:
