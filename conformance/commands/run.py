@@ -175,10 +175,10 @@ def _new_settings(ctx: typer.Context, run_options: RunOptions, time_scale: float
         earlier=run_options.earlier,
         earlier_parameters=parameters.assignments(run_options.earlier_setting or (), "--from-set"),
         baseline=str(run_options.baseline or ""),
-        profiles=_sorted(run_options.profile),
-        ids=_sorted(run_options.id),
-        skip=_sorted(run_options.skip),
-        only=_sorted(quick_tests.TESTS if run_options.quick else run_options.test),
+        profiles=_words(run_options.profile),
+        ids=_words(run_options.id),
+        skip=_words(run_options.skip),
+        only=tuple(sorted(set(quick_tests.TESTS if run_options.quick else run_options.test or ()))),
         with_invariants=run_options.with_invariants,
         shard=str(shards.parse(run_options.shard)) if run_options.shard else "",
         time_scale=time_scale,
@@ -196,8 +196,9 @@ def _new_settings(ctx: typer.Context, run_options: RunOptions, time_scale: float
     )
 
 
-def _sorted(values: Iterable[str] | None) -> tuple[str, ...]:
-    return tuple(sorted(set(values or ())))
+def _words(values: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the words of a repeatable option, sorted. One value may also list several words, separated by commas."""
+    return tuple(sorted({word.strip() for value in values or () for word in value.split(",")}))
 
 
 def _check_cluster(settings: RunSettings, run_options: RunOptions) -> None:

@@ -44,9 +44,13 @@ class RunOptions:
         typer.Option(metavar="FILE", help="Expect these failures, too: a file that `report baseline` has written."),
     ] = None
     profile: Annotated[
-        list[str] | None, typer.Option(metavar="PROFILE", help="Judge only this profile (repeatable).")
+        list[str] | None,
+        typer.Option(metavar="PROFILE", help="Judge only this profile (repeatable, also A,B)."),
     ] = None
-    id: Annotated[list[str] | None, typer.Option(metavar="ID", help="Judge only this requirement (repeatable).")] = None
+    id: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Judge only this requirement (repeatable, also A,B)."),
+    ] = None
     test: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,7 +66,8 @@ class RunOptions:
         ),
     ] = False
     skip: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="Do not judge this requirement (repeatable).")
+        list[str] | None,
+        typer.Option(metavar="ID", help="Do not judge this requirement (repeatable, also A,B)."),
     ] = None
     with_invariants: Annotated[
         bool,
