@@ -1,4 +1,11 @@
-"""The update of a set, replica by replica (spec CHG-RU-02, CHG-RU-10 to CHG-RU-16, CHG-RU-60 to CHG-RU-63)."""
+"""The update of a set, replica by replica (spec CHG-RU-02, CHG-RU-10 to CHG-RU-16, CHG-RU-60 to CHG-RU-63).
+
+An update starts when the generation hash of the spec differs from the one in the status; the first generation of a set
+is no update. One replica at a time has its turn, and keeps it until all its cliques and scaling groups report that they
+are updated (`is_updated`). Replicas without bound pods come first, then breached ones, then one that an earlier update
+left unfinished, then the others by index (`turn_key`). The update ends when all replicas are updated, and with OnDelete
+at once. What happens in the replica whose turn it is follows in `update_clique_pods` and `update_group_replicas`.
+"""
 
 from __future__ import annotations
 
