@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import re
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from conformance.cluster.controlplane import Cluster
 from conformance.cluster.settings import ClusterSettings
 from conformance.grove import pod_fields
 from kube.client import Answer, Client
+from tests.conftest import THOROUGH
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -42,6 +44,8 @@ FIELDS_WITHOUT_EFFECT = {
     "hostPort": "it is the container's port in the host's network",
 }
 """Fields whose removal does not change the created pod: part of their path → reason."""
+TRIED_SHARE = 1 if THOROUGH else 5
+"""How many fields there are for each field whose removal is tried: each removal is a pod of 20 KiB."""
 UNSET_FIELDS = {
     "EphemeralContainer": "Kubernetes refuses new pods that have some",
     "ObjectMeta": "templates of volume claims have labels and annotations only",
@@ -123,13 +127,13 @@ async def test_a_missing_field_changes_the_created_pod(pods: DryRunClient) -> No
         steps_by_path = {
             path: steps
             for steps in nested_paths(spec)
-            if (path := path_without_indices(steps)) and not has_effect.get(path)
+            if is_tried(path := path_without_indices(steps)) and not has_effect.get(path)
         }
         answers = await asyncio.gather(*(pods.create(spec_without(spec, steps)) for steps in steps_by_path.values()))
         for path, answer in zip(steps_by_path, answers, strict=True):
             has_effect[path] = answer.status != 201 or orjson.loads(answer.content)["spec"] != created_spec
     paths_without_effect = [path for path, is_noticed in has_effect.items() if not is_noticed]
-    assert len(has_effect) > 500
+    assert len(has_effect) > (500 if THOROUGH else 80)
     assert [
         path
         for path in paths_without_effect
@@ -174,6 +178,11 @@ def nested_paths(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tupl
     for key, item in pairs:
         yield (*steps, key)
         yield from nested_paths(item, (*steps, key))
+
+
+def is_tried(path: str) -> bool:
+    """Return whether a field is removed in this run: always the same share of all fields."""
+    return zlib.crc32(path.encode()) % TRIED_SHARE == 0
 
 
 def path_without_indices(steps: tuple[str | int, ...]) -> str:
