@@ -54,6 +54,9 @@ class RunningTest:
     """Judges everything that is judged after the test's own checks. The argument says whether the test ran to its
     end."""
 
+    measure_cpu: Callable[[], Callable[[], float]] = lambda: lambda: 0.0
+    """Starts to measure, and returns a function that returns the CPU seconds since then; 0 if they are not known."""
+
     @property
     def has_problem(self) -> bool:
         """Return whether the test has a problem or a failed check, so that evidence must be kept."""

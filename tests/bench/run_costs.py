@@ -1,6 +1,6 @@
 """`python -m tests.bench.run_costs [OPTION]… -- run …`: the CPU seconds of a run, by program.
 
-The table in docs/design.md, section "Costs of a run", contains the results. Each run has its own state folder, and
+The table in docs/design.md, section "Costs", contains the results. Each run has its own state folder, and
 every process of the run has that folder in its environment. CPU time after the last check of a process, that is, in its
 last half second, is not counted.
 """

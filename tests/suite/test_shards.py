@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import costs
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
@@ -94,13 +95,44 @@ def test_the_costs_are_those_of_the_suite(tmp_path: Path) -> None:
 
 def test_costs_are_medians_of_complete_scenes() -> None:
     played = [
-        ledger.ScenePlayed(scene="a.py::Scene", worker="w", seconds=duration, steps={}, ended_by=end)
+        ledger.ScenePlayed(
+            scene="a.py::Scene", worker="w", seconds=duration, steps={}, ended_by=end, cpu=duration / 2.2
+        )
         for duration, end in ((2.2, ""), (8.4, ""), (7.7, ""), (500.0, "pods Ready"))
     ]
     without_scene = ledger.TestFinished(
         test="b.py::t[x]", outcome="passed", worker="w", seconds={"setup": 1.0, "call": 2.2}
     )
     judged = ledger.TestFinished(test="a.py::t", outcome="passed", worker="w", scene="a.py::Scene", seconds={"call": 9})
-    text = costs.document({"a.py::Scene": 1, "c.py::Unmeasured": 4}, [costs.seconds([*played, without_scene, judged])])
+    measured = costs.Measured()
+    measured.add([*played, without_scene, judged])
+    text = costs.document({"a.py::Scene": 1, "c.py::Unmeasured": 4}, {"c.py::Unmeasured": 9.5}, measured)
     assert yaml.safe_load(text)["seconds"] == {"a.py": {"Scene": 8}, "b.py": {"t[x]": 3}, "c.py": {"Unmeasured": 4}}
+    assert yaml.safe_load(text)["cpu"] == {"a.py": {"Scene": 3.5}, "c.py": {"Unmeasured": 9.5}}
     assert text.startswith("# How long each scene")
+
+
+def test_a_scene_that_costs_twice_as_much_as_recorded_is_named() -> None:
+    recorded = {f"s{number}": 3.0 + number for number in range(30)}
+    slow_machine = {scene: [1.9 * seconds, 1.7 * seconds] for scene, seconds in recorded.items()}
+    assert costs.excesses(recorded, slow_machine) == []
+    doubled = slow_machine | {"s7": [2.2 * 1.8 * recorded["s7"]]}
+    assert costs.excesses(recorded, doubled) == ["s7: 39.6 CPU seconds, 2.2 times the recorded 10.0"]
+    assert costs.excesses({"s": 0.1, "t": 4.0}, {"s": [1.5], "new": [9.0], "t": [8.1]}) == [
+        "t: 8.1 CPU seconds, 2.0 times the recorded 4.0"
+    ]
+
+
+def test_runs_are_checked_against_the_recorded_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(costs, "recorded_cpu", lambda: {"a.py::Scene": 3.0})
+    event = ledger.ScenePlayed(scene="a.py::Scene", worker="w", seconds=9, steps={}, cpu=5.9)
+    folder = tmp_path / "run" / "ledger"
+    folder.mkdir(parents=True)
+    (folder / "run.jsonl").write_bytes(msgspec.json.encode(event) + b"\n")
+    assert costs.main(["--check", str(tmp_path)]) == 0
+    (folder / "run.jsonl").write_bytes(msgspec.json.encode(msgspec.structs.replace(event, cpu=6.1)) + b"\n")
+    assert costs.main(["--check", str(tmp_path)]) == 1
+    assert "a.py::Scene: 6.1 CPU seconds, 2.0 times the recorded 3.0" in capsys.readouterr().out
+    assert costs.main(["--check", str(tmp_path / "none")]) == 1, "nothing was measured"

@@ -180,6 +180,8 @@ class ScenePlayed(Event, tag="scene-played", kw_only=True, frozen=True):
     """The step that was not reached; empty if the scene ran to its end."""
     markers: dict[str, dict[str, Seconds]] = {}
     """Timing markers by phase, in seconds since the request that started the phase. They do not affect the verdict."""
+    cpu: Seconds = 0.0
+    """CPU seconds of the worker, its cluster and the implementation; 0 if the environment does not know them."""
 
 
 class HarnessFault(Event, tag="harness-fault", kw_only=True, frozen=True):

@@ -196,6 +196,7 @@ class Scenes:
             environment = self._environment()
             start = time.monotonic()  # the time of the scene does not include the start of a cluster
             env = open_scene.cleanup.enter_context(environment.play(open_scene.running))
+            cpu_seconds = open_scene.running.measure_cpu()
             open_scene.played = _play_scene(key, scene(), open_scene.running, checks, env, decided)
         except Exception as error:
             open_scene.running.problem = open_scene.problem = error
@@ -204,7 +205,8 @@ class Scenes:
             open_scene.cleanup.close()
             raise
         if open_scene.played is not None:
-            self._ledger.write(open_scene.played.event(self._worker, time.monotonic() - start))
+            seconds = time.monotonic() - start
+            self._ledger.write(open_scene.played.event(self._worker, seconds, cpu_seconds()))
         return open_scene
 
 

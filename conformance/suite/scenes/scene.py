@@ -191,8 +191,8 @@ class SceneRun:
             case _:
                 return str(self.ended)
 
-    def event(self, worker: str, seconds: float) -> ledger.ScenePlayed:
-        """Return the event for the ledger."""
+    def event(self, worker: str, seconds: float, cpu: float) -> ledger.ScenePlayed:
+        """Return the event for the ledger, with the duration and the CPU seconds of the scene."""
         steps = {name: round(step.at, 3) for name, step in self.steps.items()}
         return ledger.ScenePlayed(
             scene=self.key,
@@ -201,4 +201,5 @@ class SceneRun:
             steps=steps,
             ended_by=self.ended_by,
             markers={phase: dict(times) for phase, times in self.markers.items()},
+            cpu=round(cpu, 2),
         )

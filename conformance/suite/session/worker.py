@@ -48,7 +48,7 @@ from conformance.suite.scenes.case import Case
 from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
-from conformance.suite.session import existing, new_kinds, policy_objects, shared, watched
+from conformance.suite.session import cpu, existing, new_kinds, policy_objects, shared, watched
 from conformance.suite.session.mutators import Mutators
 from conformance.suite.session.other_workers import ControllerChannel, wait_until_ended
 from conformance.suite.session.removed_webhooks import removed
@@ -361,6 +361,8 @@ class ClusterEnvironment:
         """Play a test or scene: see `Environment.play`."""
         name = short_name(running.test, self._settings.run)
         running.violation = self._violation
+        if self._cluster:
+            running.measure_cpu = partial(cpu.measure, partial(self._pids, self._cluster))
         self._restart_processes()
         require_healthy = partial(self._require_healthy, time.monotonic())
         running.checks.require_reliable = require_healthy
@@ -414,6 +416,11 @@ class ClusterEnvironment:
             for namespace in (name, _second_name(name)):
                 self._recorder.forget(namespace)
             api.close()
+
+    def _pids(self, cluster: Cluster) -> list[int]:
+        """Return the ids of the processes of the cluster and of the implementation."""
+        roles = (pid for role in Role for pid in self.driver.pids(role).values())
+        return [*cluster.monitor.pids().values(), *roles]
 
     def _second_namespace(self, case: Case, environment: Callable[..., Case], api: Api) -> Case:
         """Open a second namespace for a scene: see `SceneEnvironment.second_namespace`."""
