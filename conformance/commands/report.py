@@ -56,7 +56,7 @@ def compare(
     new: Annotated[Path, typer.Argument(help=f"{REPORT}, or one recorded run.")],
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
 ) -> int:
-    """Show what has changed replace_between two reports.
+    """Show what has changed between two reports.
 
     Exit codes: 10 for a regression (a requirement that passed now fails or is blocked); 6 if there is no regression,
     but the new report does not judge everything that the old one did; 5 if no requirement was judged in both; otherwise
