@@ -110,7 +110,8 @@ def test_a_failure_of_kwokctl_names_the_component_that_has_died(
     (components.workspace / "logs").mkdir()
     components.log("etcd").write_text("the reason")
     kwokctl = tmp_path / "kwokctl"
-    kwokctl.write_text(f"#!/bin/sh\necho another reason\n[ $3 = good ] || kill -9 {etcd.pid}\nexit 1\n")
+    kill = f"kill -9 {etcd.pid} && until ps -o stat= -p {etcd.pid} | grep -q Z; do :; done"
+    kwokctl.write_text(f"#!/bin/sh\necho another reason\n[ $3 = good ] || {{ {kill}; }}\nexit 1\n")
     kwokctl.chmod(0o700)
     assets = Assets(**dict.fromkeys(Assets.__dataclass_fields__, kwokctl))
     with pytest.raises(HarnessError, match="kwokctl good failed: another reason"):
