@@ -61,7 +61,7 @@ variants: $(READY)  ## prove that the suite lets each permitted difference of th
 	@$(BIN)/python -m mutants.permit $(ARGS)
 
 attacks: $(READY)  ## run the suite against a hostile implementation (ARGS="-k worker" for some of the attacks)
-	@$(BIN)/pytest $(addprefix tests/attacks/,whole_runs.py environments.py machines.py files.py) -n $(WORKERS) --dist worksteal --durations 12 $(ARGS)
+	@$(BIN)/pytest $(addprefix tests/attacks/,whole_runs.py environments.py machines.py files.py) -n $(WORKERS) --maxschedchunk 1 --durations 12 $(ARGS)
 
 signals: $(READY)  ## kill and stop each process of a run at each moment of the run (ARGS="--targets etcd --moments teardown")
 	@$(BIN)/python -m tests.attacks.signals reports/signals.jsonl $(ARGS)

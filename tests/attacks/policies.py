@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import yaml
 from conformance.cluster import users
 from conformance.grove.kinds import PODCLIQUESETS
 from kube.errors import ApiError
-from tests.attacks.helpers import ADMISSION, mode, preparation, send, wait_until
+from tests.attacks.helpers import ADMISSION, preparation, send, wait_until
 
 ADMISSION_GROUP = ADMISSION.removeprefix("/apis/")
+PROBE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe-of-a-policy"}}
 APPLY_YAML = "application/apply-patch+yaml"
 
 
@@ -40,11 +42,15 @@ def create_policy(
     condition: str = "true",
     as_yaml: bool = False,
 ) -> None:
-    """Create a policy and its binding. With `as_yaml`, apply them in YAML, which the API server does not write into its
-    audit log."""
+    """Create a policy and its binding, and return when the API server applies it to built-in kinds: it also matches a
+    ConfigMap that is created in dry runs, whose creation fails or changes. With `as_yaml`, apply both objects in YAML,
+    which the API server does not write into its audit log."""
+    probe_rule = rule("", "configmaps", "CREATE") | {"resourceNames": [PROBE["metadata"]["name"]]}
     policy = {
-        "matchConstraints": {"resourceRules": rules},
-        "matchConditions": [{"name": "where", "expression": condition}],
+        "matchConstraints": {"resourceRules": [*rules, probe_rule]},
+        "matchConditions": [
+            {"name": "where", "expression": f'request.resource.resource == "configmaps" || ({condition})'}
+        ],
         "reinvocationPolicy": "Never",
         "mutations": [mutation],
     }
@@ -59,8 +65,17 @@ def create_policy(
         else:
             send(kubeconfig, "POST", f"{ADMISSION}/{plural}", body)
 
+    def has_effect() -> bool:
+        try:
+            response = send(kubeconfig, "POST", "/api/v1/namespaces/default/configmaps?dryRun=All", PROBE)
+        except ApiError:
+            return True
+        return json.loads(response)["metadata"].get("labels") is not None
 
-@mode
+    wait_until(has_effect)
+
+
+@preparation
 def label_as_created_by_suite(kubeconfig: Path, folder: Path) -> None:
     """Label all new pods and PodGangs as objects that the suite has created by hand."""
     rules = [rule("", "pods", "CREATE"), rule("scheduler.grove.io", "podgangs", "CREATE")]
@@ -68,13 +83,13 @@ def label_as_created_by_suite(kubeconfig: Path, folder: Path) -> None:
     create_policy(kubeconfig, rules, apply_configuration_mutation(f"Object{{metadata: Object.metadata{label}}}"))
 
 
-@mode
+@preparation
 def grow_nodes_by_heartbeats(kubeconfig: Path, folder: Path) -> None:
     """Give each node a hundred GPUs, with a policy on the status updates that a kubelet sends for its node."""
     _grow_nodes(kubeconfig, as_yaml=False)
 
 
-@mode
+@preparation
 def grow_nodes_unaudited(kubeconfig: Path, folder: Path) -> None:
     """Give each node a hundred GPUs, with a policy created by requests that the API server cannot write into its audit
     log."""
@@ -87,7 +102,7 @@ def _grow_nodes(kubeconfig: Path, as_yaml: bool) -> None:
     create_policy(kubeconfig, [rule("", "nodes/status", "UPDATE")], mutation, condition, as_yaml)
 
 
-@mode
+@preparation
 def mark_ready_by_heartbeats(kubeconfig: Path, folder: Path) -> None:
     """Mark each pod Ready as soon as KWOK updates the pod's status, with a policy."""
     mutation = 'Object{status: Object.status{conditions: [Object.status.conditions{type: "Ready", status: "True"}]}}'
