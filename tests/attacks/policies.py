@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,8 @@ from kube.errors import ApiError
 from tests.attacks.helpers import ADMISSION, preparation, send, wait_until
 
 ADMISSION_GROUP = ADMISSION.removeprefix("/apis/")
-PROBE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe-of-a-policy"}}
+PROBE: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe-of-a-policy"}}
+POD_SPEC = {"containers": [{"name": "main", "image": "example.com/main:v1"}]}
 APPLY_YAML = "application/apply-patch+yaml"
 
 
@@ -42,15 +41,11 @@ def create_policy(
     condition: str = "true",
     as_yaml: bool = False,
 ) -> None:
-    """Create a policy and its binding, and return when the API server applies it to built-in kinds: it also matches a
-    ConfigMap that is created in dry runs, whose creation fails or changes. With `as_yaml`, apply both objects in YAML,
-    which the API server does not write into its audit log."""
-    probe_rule = rule("", "configmaps", "CREATE") | {"resourceNames": [PROBE["metadata"]["name"]]}
+    """Create a policy and its binding. With `as_yaml`, apply them in YAML, which the API server does not write into its
+    audit log."""
     policy = {
-        "matchConstraints": {"resourceRules": [*rules, probe_rule]},
-        "matchConditions": [
-            {"name": "where", "expression": f'request.resource.resource == "configmaps" || ({condition})'}
-        ],
+        "matchConstraints": {"resourceRules": rules},
+        "matchConditions": [{"name": "where", "expression": condition}],
         "reinvocationPolicy": "Never",
         "mutations": [mutation],
     }
@@ -65,12 +60,30 @@ def create_policy(
         else:
             send(kubeconfig, "POST", f"{ADMISSION}/{plural}", body)
 
+
+def create_status_policy(
+    kubeconfig: Path, resource: str, mutation: dict[str, Any], condition: str, as_yaml: bool = False
+) -> None:
+    """Create a policy on updates of statuses, and return when it is in effect. It also matches a ConfigMap, which is
+    created in dry runs until it is rejected, because the mutation fails on it."""
+    rules = [
+        rule("", f"{resource}/status", "UPDATE"),
+        rule("", "configmaps", "CREATE") | {"resourceNames": [PROBE["metadata"]["name"]]},
+    ]
+    probe_or_condition = f'request.resource.resource == "configmaps" || ({condition})'
+    create_policy(kubeconfig, rules, mutation, probe_or_condition, as_yaml)
+    _wait_for_dry_run(kubeconfig, "/api/v1/namespaces/default/configmaps", PROBE, "")
+
+
+def _wait_for_dry_run(kubeconfig: Path, path: str, probe: dict[str, Any], text: str) -> None:
+    """Return when an object created in a dry run contains a text; if the text is empty, when the creation fails."""
+
     def has_effect() -> bool:
         try:
-            response = send(kubeconfig, "POST", "/api/v1/namespaces/default/configmaps?dryRun=All", PROBE)
+            response = send(kubeconfig, "POST", f"{path}?dryRun=All", probe)
         except ApiError:
-            return True
-        return json.loads(response)["metadata"].get("labels") is not None
+            return not text
+        return bool(text) and text.encode() in response
 
     wait_until(has_effect)
 
@@ -81,6 +94,8 @@ def label_as_created_by_suite(kubeconfig: Path, folder: Path) -> None:
     rules = [rule("", "pods", "CREATE"), rule("scheduler.grove.io", "podgangs", "CREATE")]
     label = '{labels: {"conformance.grove.io/scenario": "hostile"}}'
     create_policy(kubeconfig, rules, apply_configuration_mutation(f"Object{{metadata: Object.metadata{label}}}"))
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": POD_SPEC}
+    _wait_for_dry_run(kubeconfig, "/api/v1/namespaces/default/pods", pod, 'scenario":"hostile"')
 
 
 @preparation
@@ -99,7 +114,7 @@ def grow_nodes_unaudited(kubeconfig: Path, folder: Path) -> None:
 def _grow_nodes(kubeconfig: Path, as_yaml: bool) -> None:
     condition = '"nvidia.com/gpu" in object.status.allocatable'
     mutation = json_patch_mutation("/status/allocatable/nvidia.com~1gpu", "100")
-    create_policy(kubeconfig, [rule("", "nodes/status", "UPDATE")], mutation, condition, as_yaml)
+    create_status_policy(kubeconfig, "nodes", mutation, condition, as_yaml)
 
 
 @preparation
@@ -107,7 +122,7 @@ def mark_ready_by_heartbeats(kubeconfig: Path, folder: Path) -> None:
     """Mark each pod Ready as soon as KWOK updates the pod's status, with a policy."""
     mutation = 'Object{status: Object.status{conditions: [Object.status.conditions{type: "Ready", status: "True"}]}}'
     condition = f'request.userInfo.username == "{users.COMPONENT}"'
-    create_policy(kubeconfig, [rule("", "pods/status", "UPDATE")], apply_configuration_mutation(mutation), condition)
+    create_status_policy(kubeconfig, "pods", apply_configuration_mutation(mutation), condition)
 
 
 @preparation
@@ -131,18 +146,11 @@ def lengthen_delays(kubeconfig: Path, folder: Path) -> None:
 def _wait_until_sets_contain(kubeconfig: Path, text: str) -> None:
     """Return when a policy adds a text to new sets. A dry run shows it as soon as another process serves the webhook
     for sets."""
-    pod_spec = {"containers": [{"name": "main", "image": "example.com/main:v1"}]}
-    clique = {"name": "a", "spec": {"roleName": "a", "replicas": 1, "podSpec": pod_spec}}
+    clique = {"name": "a", "spec": {"roleName": "a", "replicas": 1, "podSpec": POD_SPEC}}
     probe = {
         "apiVersion": PODCLIQUESETS.api_version,
         "kind": PODCLIQUESETS.kind,
         "metadata": {"name": "probe"},
         "spec": {"replicas": 1, "template": {"terminationDelay": "1h", "cliques": [clique]}},
     }
-
-    def has_effect() -> bool:
-        with contextlib.suppress(ApiError):
-            return text.encode() in send(kubeconfig, "POST", f"{PODCLIQUESETS.path('default')}?dryRun=All", probe)
-        return False
-
-    wait_until(has_effect)
+    _wait_for_dry_run(kubeconfig, PODCLIQUESETS.path("default"), probe, text)
