@@ -24,8 +24,8 @@ def _shared_claims_on_the_last_node(original: Original, self: DynamicResources, 
     reason = original(self, node)
     if reason or not self._claims.shared:
         return reason
-    last = next(other for other in reversed(self.state.nodes) if not original(self, other))
-    return "" if last is node else "another node has devices"
+    last_node = next(candidate for candidate in reversed(self.state.nodes) if not original(self, candidate))
+    return "" if last_node is node else "another node has devices"
 
 
 @mutant(ROLE, "binds no pod to a shared claim that has lost a pod", "DEV-027")

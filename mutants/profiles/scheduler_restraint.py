@@ -3,13 +3,13 @@ that is still in use."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from kube.resource import PODS
+from mutants.evictions import evict
 from mutants.registry import mutant
 from mutants.replacement import Original, around
 from reference_impl.api import models
@@ -21,7 +21,6 @@ from reference_impl.scheduler.cycle import OtherPods, Plan
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Pod
 from reference_impl.scheduler.placing import place
-from reference_impl.scheduler.preemption import Eviction
 from reference_impl.scheduler.requests import Resources
 from reference_impl.scheduler.scheduler import GangScheduler
 
@@ -73,15 +72,7 @@ def _released_gangs_ended(
 ) -> Plan:
     all_gangs = list(gangs)
     result = original(all_gangs, capacity, other_pods)
-    bound = {pod.metadata.uid for pod, _ in result.bindings}
-    released = [gang for gang in all_gangs if gang.members and not any(group.minimum for group in gang.groups)]
-    evictions = [
-        Eviction(pod, node, gang.name, gang.name)
-        for gang in released
-        for pod, node in gang.members
-        if pod.metadata.uid not in bound
-    ]
-    return dataclasses.replace(result, evictions=[*result.evictions, *evictions])
+    return evict(result, (gang for gang in all_gangs if not any(group.minimum for group in gang.groups)))
 
 
 @mutant("gang-scheduler", "evicts the pods that a running gang has left below its minimum", "SCHED-074")
@@ -91,15 +82,7 @@ def _torn_gangs_ended(
 ) -> Plan:
     all_gangs = list(gangs)
     result = original(all_gangs, capacity, other_pods)
-    bound = {pod.metadata.uid for pod, _ in result.bindings}
-    evictions = [
-        Eviction(pod, node, gang.name, gang.name)
-        for gang in all_gangs
-        if not gang.minimum_reached
-        for pod, node in gang.members
-        if pod.metadata.uid not in bound
-    ]
-    return dataclasses.replace(result, evictions=[*result.evictions, *evictions])
+    return evict(result, (gang for gang in all_gangs if not gang.minimum_reached))
 
 
 @mutant("gang-scheduler", "binds a gang as soon as half of its groups have their minimum", "SCHED-077")

@@ -11,6 +11,7 @@ import msgspec
 
 from kube.client import Client
 from kube.resource import Resource
+from mutants.evictions import evict
 from mutants.registry import variant
 from mutants.replacement import Original, alter, around, instead_of, on_result_of, replace, replace_data
 from reference_impl.api.models import Condition, PodGang, PodGangStatus
@@ -21,7 +22,7 @@ from reference_impl.scheduler.cycle import OtherPods, Plan
 from reference_impl.scheduler.gang import Gang
 from reference_impl.scheduler.model import Node, Pod
 from reference_impl.scheduler.placing import place
-from reference_impl.scheduler.preemption import Eviction, Unit
+from reference_impl.scheduler.preemption import Unit
 from reference_impl.scheduler.scheduler import GangScheduler
 from reference_impl.scheduler.search import Search
 from reference_impl.scheduler.unschedulable import Unschedulable
@@ -197,11 +198,6 @@ def _gangs_below_minimum_ended(
     all_gangs = list(gangs)
     result = original(all_gangs, capacity, other_pods)
     bound = {pod.metadata.uid for pod, _ in result.bindings}
-    torn_gangs = [gang for gang in all_gangs if not gang.minimum_reached]
-    evictions = [
-        Eviction(pod, node, gang.name, gang.name)
-        for gang in torn_gangs
-        if bound.isdisjoint(pod.metadata.uid for pod, _ in gang.members)
-        for pod, node in gang.members
-    ]
-    return dataclasses.replace(result, evictions=[*result.evictions, *evictions])
+    torn_gangs = (gang for gang in all_gangs if not gang.minimum_reached)
+    unplaced_gangs = (gang for gang in torn_gangs if bound.isdisjoint(pod.metadata.uid for pod, _ in gang.members))
+    return evict(result, unplaced_gangs)
