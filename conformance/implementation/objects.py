@@ -97,11 +97,12 @@ async def install(
 
 
 async def _has_mutating_policies(client: Client) -> bool:
-    """Return whether the API server has mutating policies, such as those of a cluster's owner."""
+    """Return whether there are mutating policies, such as those of a cluster's owner. Return False if the API server
+    does not serve this version, as before Kubernetes 1.36, or if the user may not list them."""
     try:
         return bool(await client.list(MUTATING_POLICIES))
     except ApiError as error:
-        if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):  # not served before Kubernetes 1.36
+        if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
             return False
         raise
 
