@@ -57,14 +57,14 @@ class Document:
         yield from _strings(value, parent)
 
 
-def read(path: Path, schema: Path, *, max_bytes: int = bounded.MAX_BYTES) -> Document:
-    """Read `path` and check it against the JSON schema in `schema`. A data file of this project is read and checked
-    only once; the result is cached.
+def read(path: Path, schema: Path | str, *, max_bytes: int = bounded.MAX_BYTES) -> Document:
+    """Read `path` and check it against a JSON schema: a file, or its text. A data file of this project is read and
+    checked only once; the result is cached.
 
     Raises UsageError if the file is unreadable, is not YAML, has a duplicate key, or violates the schema (the first
     violation by line).
     """
-    text, rules = _text(path, max_bytes), schema.read_text("utf-8")
+    text, rules = _text(path, max_bytes), _rules(schema)
     key = document_cache.key(text, rules) if path.is_relative_to(data.PROJECT) else ""
     if key and (entry := document_cache.load(key)):
         return Document(path, entry.value, dict(entry.lines))
@@ -165,10 +165,14 @@ def below(document: Document, *field: str | int) -> Document:
     return Document(document.path, value, lines)
 
 
-def check(document: Document, schema: Path) -> None:
-    """Raise UsageError with the first violation, by line, of the JSON schema in `schema`. Missing fields are reported
-    last, because a missing field is often a misspelled one that is reported as unknown."""
-    _check(document, schema.read_text("utf-8"))
+def check(document: Document, schema: Path | str) -> None:
+    """Raise UsageError with the first violation, by line, of a JSON schema: a file, or its text. Missing fields are
+    reported last, because a missing field is often a misspelled one that is reported as unknown."""
+    _check(document, _rules(schema))
+
+
+def _rules(schema: Path | str) -> str:
+    return schema if isinstance(schema, str) else schema.read_text("utf-8")
 
 
 def _check(document: Document, rules: str) -> None:

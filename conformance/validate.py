@@ -35,9 +35,9 @@ def _workload(path: Path) -> None:
 
 def _samples(path: Path) -> None:
     """Check the list of samples and the nodes that the samples name."""
-    for sample in samples.read(path).values():
+    for name, sample in samples.read(path).items():
         for argument in sample.nodes:
-            fleets.requested_nodes(argument, location=f"{documents.display_path(path)}: {sample.name}.nodes")
+            fleets.requested_nodes(argument, location=f"{documents.display_path(path)}: {name}.nodes")
 
 
 Validator = tuple[str, str, Callable[[Path], object]]

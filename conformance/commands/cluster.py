@@ -96,10 +96,10 @@ class UpOptions:
 def up(_: typer.Context, options: UpOptions) -> None:
     """Start a cluster that runs until `cluster down`, and print how to connect to it."""
     owner_process = Owner.of(options.owner) if options.owner else None
-    chosen_samples = [samples.find_sample(sample_name, "--sample") for sample_name in options.sample or ()]
-    if not options.implementation and not all(entry.is_plain for entry in chosen_samples):
+    chosen_samples = {samples.require(name, "--sample"): samples.load()[name] for name in options.sample or ()}
+    if not options.implementation and not all(sample.plain for sample in chosen_samples.values()):
         raise UsageError("needs --implementation NAME", where="--sample", hint="add --implementation reference")
-    manifests = _nodes(options, chosen_samples)
+    manifests = _nodes(options, [*chosen_samples.values()])
     if options.pods and options.pods not in (behaviors := pod_behaviors.load().behaviors):
         raise UsageError(
             f"unknown behavior {options.pods!r}", where="--pods", hint=documents.suggestion(options.pods, behaviors)
@@ -139,9 +139,9 @@ def up(_: typer.Context, options: UpOptions) -> None:
                 cluster_nodes.create(cluster, manifests, classes)
             if descriptors:
                 deployment.start(cluster, *descriptors, report)
-            for entry in chosen_samples:
-                report(f"sample {entry.name}", "applying its manifests")
-                cluster_samples.apply(cluster, entry)
+            for sample_name in chosen_samples:
+                report(f"sample {sample_name}", "applying its manifests")
+                cluster_samples.apply(cluster, sample_name)
         except BaseException:
             cluster.down()
             raise

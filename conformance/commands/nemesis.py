@@ -54,7 +54,7 @@ def list_all() -> int:
         typer.echo(f"  {name:12} {scenario.load(name).text}")
     typer.echo("faults:")
     for fault in catalog.all_faults():
-        typer.echo(f"  {fault.name:14} {fault.text}" + ("" if fault.is_default else " (only if asked for)"))
+        typer.echo(f"  {fault.name:14} {fault.text}" + ("" if fault.usual else " (only if asked for)"))
     return Exit.CONFORMANT
 
 

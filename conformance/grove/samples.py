@@ -4,27 +4,29 @@ kubectl."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from conformance import documents
+from msgspec import Meta
+
+from conformance import documents, formats
 from conformance.data import folder
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
+
+Name = Annotated[str, Meta(pattern="^[a-z][a-z-]*[a-z]$", description="lower-case letters and hyphens")]
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One sample. `nodes`: nodes on which the whole sample can run, in the format of `--nodes`, with GPUs in the form
-    `gpus`. A sample that is not `is_plain` needs an implementation of Grove."""
+class Sample(Format, frozen=True):
+    """One sample. A sample that is not `plain` has a PodCliqueSet, so it needs an implementation of Grove."""
 
-    name: str
-    about: str
-    nodes: tuple[str, ...]
-    path: Path
-    gpus: Literal["extended", "devices"] = "extended"
-    is_plain: bool = False
+    about: Annotated[Text, Meta(description="what it shows")]
+    nodes: Annotated[list[str], Meta(min_length=1, description="nodes on which all of it can run, as for --nodes")]
+    gpus: Annotated[Literal["extended", "devices"], Meta(description="how its nodes offer GPUs, as for --gpus")] = (
+        "extended"
+    )
+    plain: bool = False
 
 
 @cache
@@ -36,19 +38,22 @@ def load() -> Mapping[str, Sample]:
 def read(path: Path) -> dict[str, Sample]:
     """Read and check the list of samples. Raises UsageError with file, line and field if the list is invalid or a
     sample has no file."""
-    document = documents.read(path, folder("fixtures") / "samples" / "samples.schema.json")
-    samples = {}
-    for name, entry in document.value.items():
+    document, samples = formats.read(path, dict[Name, Sample])
+    for name in samples:
         file = path.with_name(f"{name}.yaml")
         if not file.is_file():
             raise UsageError("has no file", where=document.location(name), hint=f"add {file.name} beside the list")
-        gpus, is_plain = entry.get("gpus", "extended"), entry.get("plain", False)
-        samples[name] = Sample(name, entry["about"], tuple(entry["nodes"]), file, gpus, is_plain)
     return samples
 
 
-def find_sample(name: str, place: str) -> Sample:
-    """Return the sample `name`. Raises UsageError if it does not exist; `place` is the location in the message."""
+def path(name: str) -> Path:
+    """Return the file of a sample."""
+    return folder("fixtures") / "samples" / f"{name}.yaml"
+
+
+def require(name: str, place: str) -> str:
+    """Return the name of a sample. Raises UsageError if the sample does not exist; `place` is the location in the
+    message."""
     if name not in load():
         raise UsageError(f"unknown sample {name!r}", where=place, hint=documents.suggestion(name, load()))
-    return load()[name]
+    return name

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Literal
 
-from conformance import data, documents
+from conformance import data, documents, formats
 from conformance.errors import UsageError
+from conformance.formats import Format
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A disturbance of a write or an event.
-
-    `point_kind` is the kind of point at which the fault strikes. `is_default`: the fault is tried even if it is not
-    selected by name. `requires` is a feature without which the fault cannot be tried.
-    """
+class Fault(Format, frozen=True):
+    """A disturbance of a write or an event, at which it strikes (`at`). A fault that is not `usual` is tried only if it
+    is selected by name. `requires` is a feature without which the fault cannot be tried."""
 
     name: str
+    at: Literal["write", "event"]
     text: str
-    point_kind: str
-    is_default: bool
-    requires: str
+    usual: bool = True
+    requires: str = ""
+
+
+class FaultList(Format, frozen=True):
+    """The format of faults.yaml."""
+
+    faults: list[Fault]
 
 
 def all_faults() -> list[Fault]:
     """Return all faults, in the order of the file."""
-    folder = data.folder("fixtures") / "nemesis"
-    document = documents.read(folder / "faults" / "faults.yaml", folder / "faults" / "faults.schema.json")
-    return [
-        Fault(name, entry["text"], entry["at"], entry.get("usual", True), entry.get("requires", ""))
-        for name, entry in document.value["faults"].items()
-    ]
+    _, file = formats.read(data.folder("fixtures") / "nemesis" / "faults" / "faults.yaml", FaultList)
+    return file.faults
 
 
 def select(names: Sequence[str]) -> list[Fault]:
@@ -41,4 +40,4 @@ def select(names: Sequence[str]) -> list[Fault]:
     for name in names:
         if name not in by_name:
             raise UsageError(f"unknown fault {name!r}", where="--fault", hint=documents.suggestion(name, list(by_name)))
-    return [by_name[name] for name in names] if names else [fault for fault in by_name.values() if fault.is_default]
+    return [by_name[name] for name in names] if names else [fault for fault in by_name.values() if fault.usual]

@@ -21,7 +21,7 @@ def plans(scenario: str, points: Iterable[FaultPoint], faults: Sequence[Fault]) 
         is_new = not covered_fields[point.coverage].issuperset(point.fields)
         covered_fields[point.coverage].update(point.fields)
         for fault_index, fault in enumerate(faults):
-            if fault.point_kind == point.kind:
+            if fault.at == point.kind:
                 key = (fault.name, *point.coverage)
                 ranked.append(
                     (0 if is_new else turns[key], number, fault_index, FaultPlan(scenario, fault.name, point))

@@ -53,7 +53,7 @@ class Scenario:
         for request in sample.nodes:
             self.cluster.add_nodes(request, gpus=sample.gpus)
         kubectl = [str(self._control_plane.kubectl), "--kubeconfig", str(self.cluster.kubeconfig), "-n", self.namespace]
-        subprocess.run([*kubectl, "apply", "-f", str(sample.path)], check=True, capture_output=True)
+        subprocess.run([*kubectl, "apply", "-f", str(samples.path(name))], check=True, capture_output=True)
 
     def wait_for_phase(self, prefix: str, phase: str) -> Any:
         """Return the only Pod with this prefix that is not being deleted, once it is in a phase."""

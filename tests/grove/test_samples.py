@@ -17,7 +17,7 @@ from tests.reference import apiserver
 
 @pytest.mark.parametrize("name", sorted(samples.load()))
 def test_a_sample_is_admitted_without_a_warning(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    documents: list[dict[str, Any]] = list(yaml.safe_load_all(samples.load()[name].path.read_text("utf-8")))
+    documents: list[dict[str, Any]] = list(yaml.safe_load_all(samples.path(name).read_text("utf-8")))
     levels = {
         document["metadata"]["name"]: [level["domain"] for level in document["spec"]["levels"]]
         for document in documents
@@ -30,11 +30,11 @@ def test_a_sample_is_admitted_without_a_warning(name: str, monkeypatch: pytest.M
         reply = apiserver.ask(manifest)
         assert (reply.status, reply.warnings) == (201, ()), reply
         assert not list(pod_behaviors.mistakes_of_set(manifest))
-    assert [document["kind"] for document in documents].count("PodCliqueSet") == (not samples.load()[name].is_plain)
+    assert [document["kind"] for document in documents].count("PodCliqueSet") == (not samples.load()[name].plain)
 
 
 def test_every_manifest_is_listed() -> None:
-    folder = samples.load()["serving"].path.parent
+    folder = samples.path("serving").parent
     assert {path.stem for path in folder.glob("*.yaml")} == {*samples.load(), "samples"}
 
 

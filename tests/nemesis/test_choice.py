@@ -7,7 +7,7 @@ from conformance.nemesis.catalog import Fault, all_faults
 from conformance.nemesis.points import FaultPlan, FaultPoint, PointCounter
 from conformance.nemesis.proxy.calls import Call
 
-KILL_FAULT, DELAY_FAULT = Fault("killed", "", "write", True, ""), Fault("late", "", "event", True, "")
+KILL_FAULT, DELAY_FAULT = Fault("killed", "write", ""), Fault("late", "event", "")
 
 
 def write_point(name: str, resource: str = "pods", occurrence: int = 1) -> FaultPoint:
@@ -47,6 +47,6 @@ def test_a_point_is_recognized_in_another_namespace_by_its_number() -> None:
 def test_every_fault_has_a_name_a_text_and_a_kind_of_point() -> None:
     faults = {fault.name: fault for fault in all_faults()}
     assert {"killed-before", "killed-after", "lost-answer", "conflict", "late"} <= set(faults)
-    assert {fault.point_kind for fault in faults.values()} == {"write", "event"} and all(
+    assert {fault.at for fault in faults.values()} == {"write", "event"} and all(
         fault.text for fault in faults.values()
     )

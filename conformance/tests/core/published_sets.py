@@ -35,7 +35,7 @@ class PublishedSet(Scene):
 
     def play(self, env: SceneEnvironment) -> None:
         env.nodes("dgx-h100", self.nodes)
-        *objects, workload = yaml.safe_load_all(samples.load()[self.sample].path.read_text("utf-8"))
+        *objects, workload = yaml.safe_load_all(samples.path(self.sample).read_text("utf-8"))
         provide_storage(env, objects, workload)
         for obj in objects:
             env.create(obj)
