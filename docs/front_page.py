@@ -14,7 +14,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from conformance.errors import UsageError
-from conformance.report import matrix, matrix_page, published
+from conformance.publishing import matrix, matrix_page, published
 from conformance.suite.registry import requirement
 
 FOLDER = "implementations"

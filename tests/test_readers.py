@@ -24,7 +24,8 @@ from conformance.lab import results as lab
 from conformance.nemesis import campaign
 from conformance.nemesis import results as plans
 from conformance.nemesis.changes import results as changes
-from conformance.report import comparison, published, reading, recorded, verification
+from conformance.publishing import published, verification
+from conformance.report import comparison, reading, recorded
 from conformance.run import rerun
 from conformance.scale import results as scale
 from conformance.scale import scenario, upstream

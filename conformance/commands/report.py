@@ -14,23 +14,20 @@ from rich.console import Console
 from conformance import bounded, disk, documents
 from conformance.errors import Exit, UsageError
 from conformance.implementation import expectations
+from conformance.publishing import matrix as matrices
+from conformance.publishing import matrix_page, published, submission, verification
 from conformance.report import (
     baseline,
     check_annotations,
     combining,
     comparison,
     comparison_text,
-    matrix_page,
     model,
-    published,
     reading,
     recorded,
     recovery,
-    submission,
     terminal,
-    verification,
 )
-from conformance.report import matrix as matrices
 from conformance.report.comparison import ComparedReport
 from conformance.report.document import Document, render
 from conformance.report.markdown import replace_between

@@ -9,7 +9,8 @@ from itertools import groupby
 from pathlib import Path
 
 from conformance import data
-from conformance.report import findings, matrix, recorded
+from conformance.publishing import matrix
+from conformance.report import findings, recorded
 from conformance.report.findings import Finding
 from conformance.report.model import Outcome
 from conformance.report.recorded import Run

@@ -12,11 +12,12 @@ from test_findings import RUN
 
 from conformance import cli, data
 from conformance.errors import Exit, UsageError
-from conformance.report import document, matrix, matrix_page, published, recorded
+from conformance.publishing import matrix, matrix_page, published
+from conformance.publishing.matrix import Cell, CellWord
+from conformance.publishing.published import PublishedImplementation, PublishedUpgrade, PublishedVersion
+from conformance.report import document, recorded
 from conformance.report.marks import MARKS
-from conformance.report.matrix import Cell, CellWord
 from conformance.report.model import Outcome
-from conformance.report.published import PublishedImplementation, PublishedUpgrade, PublishedVersion
 from conformance.report.recorded import Run
 from conformance.suite.registry import requirement
 from conformance.suite.registry.requirement import Level, Registry, Requirement

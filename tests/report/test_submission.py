@@ -11,7 +11,8 @@ from test_document import sample_report
 
 from conformance import cli
 from conformance.errors import Exit, UsageError
-from conformance.report import document, submission
+from conformance.publishing import submission
+from conformance.report import document
 
 
 def content(**implementation: str) -> dict[str, Any]:

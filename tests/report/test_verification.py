@@ -17,7 +17,8 @@ from test_document import EVENTS, REGISTRY, sample_report
 
 from conformance import cli
 from conformance.errors import Exit, HarnessError
-from conformance.report import document, evidence, model, verification
+from conformance.publishing import verification
+from conformance.report import document, evidence, model
 from conformance.run import launch
 from conformance.suite.outcomes import ledger_file
 from conformance.suite.outcomes.ledger import Check, TestFinished

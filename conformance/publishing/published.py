@@ -13,7 +13,8 @@ from pathlib import Path
 from conformance import documents
 from conformance.documents import Document
 from conformance.errors import UsageError
-from conformance.report import recorded, submission
+from conformance.publishing import submission
+from conformance.report import recorded
 from conformance.report.recorded import Run
 
 SCHEMA = Path(__file__).parent / "published.schema.json"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from conformance.implementation.descriptor import Role
+from conformance.publishing.published import PublishedImplementation, PublishedUpgrade, PublishedVersion
 from conformance.report.model import Outcome, RunVerdict
-from conformance.report.published import PublishedImplementation, PublishedUpgrade, PublishedVersion
 from conformance.report.recorded import FAILED, Run
 from conformance.suite.registry.requirement import Registry, Requirement
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from conformance.pages import render
+from conformance.publishing.matrix import PODS_KEPT_ID, CellWord, Column, Matrix, Table
+from conformance.publishing.published import PublishedUpgrade
 from conformance.report.markdown import cell, code
 from conformance.report.marks import MARKS
-from conformance.report.matrix import PODS_KEPT_ID, CellWord, Column, Matrix, Table
 from conformance.report.model import Outcome
-from conformance.report.published import PublishedUpgrade
 
 PAGE_TEMPLATE, PART_TEMPLATE = (Path(__file__).parent / name for name in ("matrix.html", "matrix_part.html"))
 STYLE = "matrix.css"
