@@ -14,7 +14,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from conformance.errors import UsageError
-from conformance.publishing import matrix, matrix_page, published
+from conformance.publishing import matrix, published
 from conformance.suite.registry import requirement
 
 FOLDER = "implementations"
@@ -69,4 +69,4 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         table = matrix.matrix(published.read(Path(config.docs_dir) / FOLDER), requirement.load())
     except UsageError as error:
         raise PluginError(str(error)) from error
-    return html.replace(PLACE, matrix_page.part(table, link) + STYLE)
+    return html.replace(PLACE, matrix.part(table, link) + STYLE)

@@ -15,7 +15,7 @@ from conformance import bounded, disk, documents
 from conformance.errors import Exit, UsageError
 from conformance.implementation import expectations
 from conformance.publishing import matrix as matrices
-from conformance.publishing import matrix_page, published, submission, verification
+from conformance.publishing import published, verification
 from conformance.report import (
     baseline,
     check_annotations,
@@ -34,7 +34,6 @@ from conformance.report.markdown import replace_between
 from conformance.report.terminal import clean, printable
 from conformance.run import launch
 from conformance.run.preparation import suite_digest
-from conformance.suggestions import explain_missing
 from conformance.suite.outcomes import ledger_file
 from conformance.suite.outcomes.ledger import AnyEvent
 from conformance.suite.registry import requirement
@@ -43,6 +42,7 @@ app = typer.Typer(help="Compare, combine, verify and publish reports.", no_args_
 
 EXPIRES_AFTER = timedelta(days=90)
 """The time after which the expected failures of a new baseline expire."""
+LEDGER_HINT = "give the folder of a run, with its ledger"
 REPORT = "report.yaml, or the folder of its run"
 Report = Annotated[Path, typer.Argument(metavar="REPORT", help=f"{REPORT}.")]
 
@@ -103,14 +103,14 @@ def submit(
     """
     name = documents.display_path(report)
     content = _read_verified(report)
-    submission.check(content, name)
-    path = to / submission.report_path(content, mode)
+    published.require_publishable(content, name)
+    path = to / published.report_path(content, mode)
     with disk.usage_errors(location=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         disk.publish(path, reading.text(reading.report_path(report)))
-        readme = path.with_name(submission.README)
+        readme = path.with_name(published.README)
         old_text = bounded.text(readme, bounded.MAX_BYTES, documents.display_path(readme)) if readme.exists() else ""
-        disk.publish(readme, submission.readme(old_text, content, path.parent, url=url))
+        disk.publish(readme, published.readme(old_text, content, path.parent, url=url))
     typer.echo(str(path))
 
 
@@ -128,13 +128,13 @@ def matrix(
     location = documents.display_path(to)
     if to.suffix == ".md":
         old_text = bounded.text(to, bounded.MAX_BYTES, location) if to.exists() else "<!-- matrix -->\n\n<!-- end -->\n"
-        content = replace_between(old_text, "matrix", matrix_page.markdown(result))
-        content = replace_between(content, "matrix summary", matrix_page.summary(result))
+        content = replace_between(old_text, "matrix", matrices.markdown(result))
+        content = replace_between(content, "matrix summary", matrices.summary(result))
         if "<!-- matrix" not in old_text:
             hint = "add the lines <!-- matrix --> and <!-- end -->, or name a new file"
             raise UsageError("has no place for the matrix", where=location, hint=hint)
     else:
-        content = matrix_page.page(result)
+        content = matrices.page(result)
     with disk.usage_errors(location=f"--to {location}", hint="give a file in a folder that can be written"):
         to.parent.mkdir(parents=True, exist_ok=True)
         disk.publish(to, content)
@@ -166,7 +166,7 @@ def write_baseline(
     When a file is renewed, the texts of requirements that still fail are kept, and requirements that pass by now are
     removed. The same list can be part of the descriptor, as `expectedFailures`.
     """
-    _require_ledger(run)
+    reading.require_ledger(run, LEDGER_HINT)
     day = _expiry_day(expires) if expires else datetime.now(UTC).date() + EXPIRES_AFTER
     events = list(ledger_file.read(run / "ledger"))
     name = recovery.start_event(events, run).implementation.name
@@ -243,7 +243,7 @@ def combine(
 def _read_part(folder: Path) -> combining.PartialRun:
     """Return a run that is to be combined. Raises UsageError unless its report and its ledger agree."""
     name = documents.display_path(folder)
-    _require_ledger(folder)
+    reading.require_ledger(folder, LEDGER_HINT)
     if not (folder / reading.NAME).is_file():
         raise UsageError(f"has no {reading.NAME}", where=name, hint=f"see grove-conformance report recover {name}")
     suite = reading.load(folder)["verdict"]["suite"]
@@ -252,17 +252,6 @@ def _read_part(folder: Path) -> combining.PartialRun:
         raise UsageError(problem, where=name, hint="combine runs with the version that made them")
     _read_verified(folder)
     return combining.partial_run(name, list(ledger_file.read(folder / "ledger")))
-
-
-def _require_ledger(folder: Path) -> None:
-    """Raise UsageError unless a folder contains a run with its ledger."""
-    if not (folder / "ledger" / ledger_file.FILE).is_file():
-        no_ledger = f"has no ledger/{ledger_file.FILE}"
-        problem, suggestion = (
-            (no_ledger, reading.nearest_run_hint(folder)) if folder.exists() else explain_missing(folder)
-        )
-        hint = suggestion or reading.run_hint(folder) or "give the folder of a run, with its ledger"
-        raise UsageError(problem, where=documents.display_path(folder), hint=hint)
 
 
 def _read_verified(report: Path) -> Document:

@@ -1,24 +1,31 @@
-"""The published implementations: their descriptions, and the reports and recorded runs that the descriptions name.
+"""A folder of published implementations: their descriptions, `NAME.yaml`, with the reports and recorded runs that these
+name, and submitted reports, `<release>/<implementation>/<line>-<version>-<mode>-report.yaml`.
 
-A folder has one `NAME.yaml` for each implementation, and may contain reports in the layout of `report submit`.
+The layout of submitted reports follows Gateway API's conformance reports, with Grove's release and line in place of
+Gateway API's version and channel. A README.md next to the reports lists them and says how to reproduce them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from conformance import documents
 from conformance.documents import Document
 from conformance.errors import UsageError
-from conformance.publishing import submission
-from conformance.report import recorded
+from conformance.report import reading, recorded
+from conformance.report.document import Document as Report
+from conformance.report.markdown import code, replace_between
+from conformance.report.model import NO_VERDICT
 from conformance.report.recorded import Run
 
 SCHEMA = Path(__file__).parent / "published.schema.json"
-KIND = re.compile(r"^kind: PublishedImplementation$", re.M)
+SUFFIX = "-report.yaml"
+SCHEDULERS_FOLDER = "gang-schedulers"
+"""The folder of implementations that are not judged by a release of Grove: gang schedulers without an operator."""
+README = "README.md"
 
 
 @dataclass(frozen=True)
@@ -62,12 +69,11 @@ def read(folder: Path) -> list[PublishedImplementation]:
     """Return the implementations of a folder, in the order in which the page shows them. Raises UsageError with file,
     line and field if a description is invalid, or if there are no implementations."""
     if not folder.is_dir():
-        raise UsageError(
-            "is not a folder", where=documents.display_path(folder), hint="give a folder of implementations"
-        )
-    description = [documents.read(path, SCHEMA) for path in sorted(folder.glob("*.yaml"))]
-    implementations = {document.value["name"]: _described(document) for document in description}
-    for path in sorted(folder.glob(f"*/*/*{submission.SUFFIX}")):
+        hint = "give a folder of implementations"
+        raise UsageError("is not a folder", where=documents.display_path(folder), hint=hint)
+    descriptions = [documents.read(path, SCHEMA) for path in sorted(folder.glob("*.yaml"))]
+    implementations = {document.value["name"]: _described(document) for document in descriptions}
+    for path in sorted(folder.glob(f"*/*/*{SUFFIX}")):
         (run,) = recorded.read(path)
         implementations[run.implementation] = _with_report(implementations.get(run.implementation), run)
     if not implementations:
@@ -114,7 +120,7 @@ def _version(document: Document, number: int) -> PublishedVersion:
 
 def _upgrade(document: Document, number: int) -> PublishedUpgrade:
     at = ("upgrades", number)
-    value: Mapping[str, str] = document.value["upgrades"][number]
+    value = document.value["upgrades"][number]
     run = None
     if "report" in value:
         runs = _runs(document, (*at, "report"), value["report"])
@@ -123,26 +129,27 @@ def _upgrade(document: Document, number: int) -> PublishedUpgrade:
             problem = f"names {len(matching)} of {len(runs)} runs"
             raise UsageError(problem, where=document.location(*at, "report"), hint="give the digest of one of them")
         run = matching[0]
-    pages: Sequence[str] = document.value["upgrades"][number].get("findings", ())
-    return PublishedUpgrade(value["from"], value["to"], run, _pages(document, (*at, "findings"), pages))
+    findings = _pages(document, (*at, "findings"), value.get("findings", ()))
+    return PublishedUpgrade(value["from"], value["to"], run, findings)
 
 
 def _runs(document: Document, at: tuple[str | int, ...], relative: str) -> list[Run]:
-    path = document.path.parent / relative
-    if not path.is_file():
-        raise UsageError(
-            f"{relative} does not exist", where=document.location(*at), hint="give a path relative to this file"
-        )
-    return recorded.read(path)
+    return recorded.read(_file(document, at, relative))
 
 
 def _pages(document: Document, at: tuple[str | int, ...], pages: Iterable[str]) -> tuple[str, ...]:
     for page in pages:
-        if not (document.path.parent / page.partition("#")[0]).is_file():
-            raise UsageError(
-                f"{page} does not exist", where=document.location(*at), hint="give a path relative to this file"
-            )
+        _file(document, at, page.partition("#")[0], page)
     return tuple(pages)
+
+
+def _file(document: Document, at: tuple[str | int, ...], relative: str, text: str = "") -> Path:
+    """Return the path of a file that a description names. Raises UsageError if the file does not exist."""
+    path = document.path.parent / relative
+    if not path.is_file():
+        problem, hint = f"{text or relative} does not exist", "give a path relative to this file"
+        raise UsageError(problem, where=document.location(*at), hint=hint)
+    return path
 
 
 def _with_report(description: PublishedImplementation | None, run: Run) -> PublishedImplementation:
@@ -159,3 +166,83 @@ def _with_report(description: PublishedImplementation | None, run: Run) -> Publi
     if not any(run in version.runs for version in versions):
         versions.append(new_version)
     return replace(description, versions=tuple(versions))
+
+
+# -- submitted reports ---------------------------------------------------------------------------------------------
+
+
+def require_publishable(content: Report, location: str) -> None:
+    """Raise UsageError if a report is too incomplete to be published. A report of an implementation that is not
+    conformant may be published."""
+    verdict = content["verdict"]
+    if not verdict["complete"] or verdict["result"] in NO_VERDICT:
+        problem, hint = f"has no verdict ({verdict['result']})", "repeat the run, and let it end by itself"
+        raise UsageError(problem, where=location, hint=hint)
+    if verdict["selection"]["ids"] or verdict["selection"].get("shard"):
+        problem = "judges single requirements or a shard"
+        raise UsageError(problem, where=location, hint="give the report of a run of everything, or of whole profiles")
+
+
+def report_path(content: Report, mode: str) -> Path:
+    """Return the path of a report within the folder of reports. Raises UsageError if a name cannot be turned into a
+    file name."""
+    implementation = content["verdict"]["implementation"]
+    release = implementation.get("release") or SCHEDULERS_FOLDER
+    name = "-".join(filter(None, (implementation.get("line", ""), implementation["version"], mode)))
+    return Path(_component(release), _component(implementation["name"]), _component(name) + SUFFIX)
+
+
+def readme(existing: str, content: Report, folder: Path, *, url: str = "") -> str:
+    """Return the README of an implementation's folder. `existing`: the existing README, in which only the list of
+    reports is replaced; empty if there is none."""
+    rows = "\n".join(_rows(folder))
+    if existing:
+        return replace_between(existing, "reports", rows)
+    implementation, selection = content["verdict"]["implementation"], content["verdict"]["selection"]
+    profile_options = "".join(f" --profile {profile}" for profile in selection["profiles"])
+    page = f"<{url}>\n\n" if url else ""
+    return f"""# {_line(implementation["name"])}
+
+{page}<!-- reports -->
+
+{rows}
+
+<!-- end -->
+
+## Reproduce
+
+    grove-conformance run --implementation DESCRIPTOR{profile_options}
+
+Say here how to get the program that was judged, and its descriptor.
+"""
+
+
+def _rows(folder: Path) -> Iterator[str]:
+    yield "| report | version | contract | judged as | Kubernetes | verdict | passed | failed |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        content = reading.load(path)
+        verdict, run = content["verdict"], content["run"]
+        implementation, counts = verdict["implementation"], verdict["counts"]
+        cells = (
+            code(implementation["version"]),
+            code(" ".join(filter(None, (implementation.get("line"), implementation.get("release"))))) or "–",
+            code(", ".join(implementation["roles"])),
+            code(run["environment"].get("kubernetes", "")),
+            verdict["result"],
+            str(counts["passed"]),
+            str(counts["failed"] + counts["expected-failure"]),
+        )
+        yield f"| [{path.name}]({path.name}) | {' | '.join(cells)} |"
+
+
+def _component(text: str) -> str:
+    """Return a text as one component of a path. Raises UsageError if nothing is left of it."""
+    component = re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")
+    if not component:
+        raise UsageError(f"{text!r} cannot be a file name", hint="give the descriptor a name and a version of letters")
+    return component
+
+
+def _line(text: str) -> str:
+    return " ".join(re.sub(r"[<>\[\]`|\\#*_]", " ", text).split())

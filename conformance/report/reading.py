@@ -9,6 +9,7 @@ from conformance import bounded, documents
 from conformance.errors import HarnessError, UsageError
 from conformance.report.document import Document, validate
 from conformance.suggestions import explain_missing
+from conformance.suite.outcomes import ledger_file
 
 NAME = "report.yaml"
 LEDGER = "ledger"
@@ -53,6 +54,18 @@ def text(path: Path) -> str:
             "is no file", where=documents.display_path(path), hint="give the folder of a run, or its report.yaml"
         )
     return bounded.text(path, MAX_BYTES, documents.display_path(path))
+
+
+def require_ledger(run: Path, hint: str) -> Path:
+    """Return the folder of a run's ledger. Raises UsageError, with `hint` unless there is a better one, if the run has
+    no ledger."""
+    ledger = run / LEDGER
+    if not (ledger / ledger_file.FILE).is_file():
+        no_ledger = f"has no {LEDGER}/{ledger_file.FILE}"
+        problem, suggestion = (no_ledger, nearest_run_hint(run)) if run.exists() else explain_missing(run)
+        hint = suggestion or run_hint(run) or hint
+        raise UsageError(problem, where=documents.display_path(run), hint=hint)
+    return ledger
 
 
 def run_hint(path: Path) -> str:

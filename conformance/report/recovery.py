@@ -7,8 +7,7 @@ from pathlib import Path
 
 from conformance import documents
 from conformance.errors import UsageError
-from conformance.report.reading import NAME, nearest_run_hint, run_hint
-from conformance.suggestions import explain_missing
+from conformance.report import reading
 from conformance.suite.outcomes import ledger_file
 from conformance.suite.outcomes.ledger import AnyEvent, HarnessFault, RunStarted, encoded
 
@@ -20,16 +19,10 @@ KILLED_MESSAGE = "the run was killed; this is what its ledger has"
 def events(run: Path) -> list[AnyEvent]:
     """Return the events of a run that ended without a report. Raises UsageError if there is no such ledger, if the run
     has a report, or if it is still in progress."""
-    ledger = run / "ledger"
-    if not (ledger / ledger_file.FILE).is_file():
-        problem, near_hint = (
-            (f"has no ledger/{ledger_file.FILE}", nearest_run_hint(run)) if run.exists() else explain_missing(run)
-        )
-        hint = near_hint or run_hint(run) or "give the folder of a run, as reports/<run>"
-        raise UsageError(problem, where=documents.display_path(run), hint=hint)
-    if (run / NAME).exists():
+    ledger = reading.require_ledger(run, "give the folder of a run, as reports/<run>")
+    if (run / reading.NAME).exists():
         raise UsageError(
-            f"has its {NAME} already", where=documents.display_path(run), hint="nothing is lost: read that"
+            f"has its {reading.NAME} already", where=documents.display_path(run), hint="nothing is lost: read that"
         )
     if ledger_file.in_use(ledger):
         raise UsageError(
@@ -54,7 +47,7 @@ def mark_killed(run: Path) -> None:
     program of this user could have written to the ledger. Raises UsageError if the ledger cannot be written."""
     event = HarnessFault(worker="run", what=KILLED_MESSAGE)
     try:
-        (run / "ledger" / MARK_FILE).write_bytes(encoded(event) + b"\n")
+        (run / reading.LEDGER / MARK_FILE).write_bytes(encoded(event) + b"\n")
     except OSError as error:
         raise UsageError(
             f"cannot be written: {error.strerror}", where=documents.display_path(run), hint="make room"

@@ -12,7 +12,7 @@ from test_findings import RUN
 
 from conformance import cli, data
 from conformance.errors import Exit, UsageError
-from conformance.publishing import matrix, matrix_page, published
+from conformance.publishing import matrix, published
 from conformance.publishing.matrix import Cell, CellWord
 from conformance.publishing.published import PublishedImplementation, PublishedUpgrade, PublishedVersion
 from conformance.report import document, recorded
@@ -120,11 +120,11 @@ def test_a_seed_that_fails_leaves_a_cell_conformant(profiles: dict[str, str]) ->
 )
 def test_an_upgrade_keeps_pods_or_not(outcomes: dict[str, str] | None, word: CellWord, text: str) -> None:
     judged_run = None if outcomes is None else replace(RUN, outcomes={id: Outcome(o) for id, o in outcomes.items()})
-    assert matrix_page.upgrade_result(PublishedUpgrade("a", "b", judged_run)) == (word, text)
+    assert matrix.upgrade_result(PublishedUpgrade("a", "b", judged_run)) == (word, text)
 
 
 def test_the_page_leads_from_a_profile_to_its_requirements() -> None:
-    text = matrix_page.page(matrix.matrix([of(run("passed", "failed", "not-claimed"))], REGISTRY))
+    text = matrix.page(matrix.matrix([of(run("passed", "failed", "not-claimed"))], REGISTRY))
     targets = set(re.findall(r'href="#([^"]+)"', text))
     assert targets == {"main", "core"} and all(f'id="{target}"' in text for target in targets)
     (row,) = re.findall(r'<tr id="AA-002">.*?</tr>', text, re.S)
@@ -132,7 +132,7 @@ def test_the_page_leads_from_a_profile_to_its_requirements() -> None:
 
 
 def test_a_requirement_without_a_run_has_no_mark() -> None:
-    text = matrix_page.page(matrix.matrix([of(run("passed"))], REGISTRY))
+    text = matrix.page(matrix.matrix([of(run("passed"))], REGISTRY))
     (row,) = re.findall(r'<tr id="AA-002">.*?</tr>', text, re.S)
     assert row.endswith("<td>MUST</td><td></td></tr>")
 
@@ -140,8 +140,8 @@ def test_a_requirement_without_a_run_has_no_mark() -> None:
 def test_findings_are_links_if_their_address_is_known() -> None:
     version = PublishedVersion("1", "1", "", (run("passed"),), findings=("../found.md",))
     table = matrix.matrix([replace(of(), versions=(version,))], REGISTRY)
-    assert "findings: ../found.md" in matrix_page.page(table)
-    assert '<a href="here/found.html">findings</a>' in matrix_page.part(table, {"../found.md": "here/found.html"}.get)
+    assert "findings: ../found.md" in matrix.page(table)
+    assert '<a href="here/found.html">findings</a>' in matrix.part(table, {"../found.md": "here/found.html"}.get)
 
 
 def test_the_summary_has_one_line_for_the_newest_version() -> None:
@@ -157,7 +157,7 @@ def test_the_summary_has_one_line_for_the_newest_version() -> None:
         replace(implementation, name=name, versions=(*implementation.versions, earlier))
         for name, implementation in by_name.items()
     ]
-    lines = matrix_page.summary(matrix.matrix(implementations, registry)).splitlines()
+    lines = matrix.summary(matrix.matrix(implementations, registry)).splitlines()
     assert lines[2:] == [
         "| **Mine** 1 | gang | core | – |",
         "| **Mine** 1 | – | – | judged in part: core; 1 not judged yet |",
@@ -206,7 +206,7 @@ def test_a_profile_of_another_role_is_not_an_unjudged_profile() -> None:
         "scheduler": CellWord.NOT_CONFORMANT,
         "gang": CellWord.CONFORMANT,
     }
-    assert matrix_page.summary(table).splitlines()[-1] == "| **scheduler** 2 | gang | scheduler | – |"
+    assert matrix.summary(table).splitlines()[-1] == "| **scheduler** 2 | gang | scheduler | – |"
     assert [column.implementation.name for column in table.bound_columns("core")] == ["whole", "operator"]
 
 
@@ -216,7 +216,7 @@ def test_a_verdict_on_a_profile_does_not_mention_another_role_that_passed() -> N
 
 
 def test_other_versions_are_closed_at_first() -> None:
-    text = matrix_page.markdown(scheduling())
+    text = matrix.markdown(scheduling())
     first, _, closed = text.partition('<details markdown="1"><summary>Other versions</summary>')
     assert "| profile | whole<br>1 | scheduler<br>2 |" in first and "| profile | scheduler<br>1 |" in closed
 
@@ -230,8 +230,8 @@ def test_each_outcome_has_its_own_symbol() -> None:
 def test_the_page_and_the_table_cannot_be_changed_by_a_name() -> None:
     implementation = replace(of(run("passed", environment={"kubernetes": HOSTILE}), note=HOSTILE), title=HOSTILE)
     result = matrix.matrix([replace(implementation, upgrades=(PublishedUpgrade(HOSTILE, HOSTILE, None),))], REGISTRY)
-    assert "<img" not in matrix_page.page(result)
-    table = matrix_page.markdown(result)
+    assert "<img" not in matrix.page(result)
+    table = matrix.markdown(result)
     assert "<img" not in re.sub(r"(`+) .*? \1", "", table)
     assert {line.replace("\\|", "").count("|") for line in table.splitlines() if line.startswith("| ")} <= {3, 5}
 
@@ -355,11 +355,11 @@ def test_only_the_matrix_of_a_markdown_page_is_generated(folder: Path, capsys: p
 
 def test_the_published_tables_are_up_to_date() -> None:
     table = matrix.matrix(published.read(PUBLISHED), requirement.load())
-    assert matrix_page.markdown(table) in (PUBLISHED / "README.md").read_text("utf-8"), "run: make docs"
-    assert matrix_page.summary(table) in (data.PROJECT / "README.md").read_text("utf-8"), "run: make docs"
+    assert matrix.markdown(table) in (PUBLISHED / "README.md").read_text("utf-8"), "run: make docs"
+    assert matrix.summary(table) in (data.PROJECT / "README.md").read_text("utf-8"), "run: make docs"
 
 
 def test_the_page_needs_no_network_and_is_small() -> None:
-    text = matrix_page.page(matrix.matrix(published.read(PUBLISHED), requirement.load()))
+    text = matrix.page(matrix.matrix(published.read(PUBLISHED), requirement.load()))
     assert len(text.encode()) < 1 << 20
     assert not re.search(r'(?:src|srcset|action)="|<link|url\(|@import', text)

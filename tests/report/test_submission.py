@@ -11,7 +11,7 @@ from test_document import sample_report
 
 from conformance import cli
 from conformance.errors import Exit, UsageError
-from conformance.publishing import submission
+from conformance.publishing import published
 from conformance.report import document
 
 
@@ -30,12 +30,12 @@ def content(**implementation: str) -> dict[str, Any]:
     ],
 )
 def test_a_report_has_a_place(implementation: dict[str, str], place: str) -> None:
-    assert str(submission.report_path(content(**implementation), "default")) == place
+    assert str(published.report_path(content(**implementation), "default")) == place
 
 
 def test_a_name_has_to_be_one() -> None:
     with pytest.raises(UsageError, match="'…' cannot be a file name"):
-        submission.report_path(content(name="…"), "default")
+        published.report_path(content(name="…"), "default")
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_a_name_has_to_be_one() -> None:
 )
 def test_an_incomplete_report_is_rejected(change: dict[str, Any], message: str) -> None:
     report = content()
-    submission.check(report, "here")
+    published.require_publishable(report, "here")
     report["verdict"] |= change
     with pytest.raises(UsageError, match=f"here: {message}"):
-        submission.check(report, "here")
+        published.require_publishable(report, "here")
 
 
 def test_a_submitted_report_is_listed_and_written_text_is_kept(
