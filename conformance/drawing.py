@@ -1,4 +1,4 @@
-"""SVG pictures, drawn by matplotlib: elements of a page, and standalone documents.
+"""SVG pictures, drawn by matplotlib: elements of a page, and standalone documents; colors and escaping of all pictures.
 
 A picture is drawn in placeholder colors, which are replaced by CSS variables, so that it follows the reader's light or
 dark scheme. matplotlib is imported when a picture is drawn.
@@ -8,10 +8,21 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterable
 from typing import Any
-from xml.sax.saxutils import escape
+from xml.sax import saxutils
 
 from conformance.errors import UsageError
+
+
+def schemes(colors: Iterable[tuple[str, str, str]]) -> str:
+    """Return a style sheet that defines CSS variables, each with its color in the light and in the dark scheme."""
+    variables = list(colors)
+    light, dark = (" ".join(f"{color[0]}: {color[scheme]};" for color in variables) for scheme in (1, 2))
+    return (
+        f":root {{ color-scheme: light dark; {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+    )
+
 
 INK, FAINT, BLUE, ORANGE, GREEN, RED, GROUND, PAPER = (f"#0{n}0{n}0{n}" for n in range(1, 9))
 """Placeholder colors. Text is INK, secondary lines are FAINT, areas are GROUND, the background is PAPER."""
@@ -26,10 +37,7 @@ COLORS = {
     PAPER: ("--paper", "#ffffff", "#0d1117"),
 }
 """CSS variable of each placeholder, and its color in the light and in the dark scheme."""
-LIGHT, DARK = (" ".join(f"{color[0]}: {color[scheme]};" for color in COLORS.values()) for scheme in (1, 2))
-SCHEMES = (
-    f":root {{ color-scheme: light dark; {LIGHT} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {DARK} }} }}\n"
-)
+SCHEMES = schemes(COLORS.values())
 """Style sheet that defines the variables."""
 STYLE: dict[Any, Any] = {
     "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.edgecolor": FAINT,
@@ -81,6 +89,11 @@ def document(picture: Any, title: str) -> str:
     picture.legend(handles=handles.values(), loc="outside lower left", ncols=3)
     tag, body = _svg(picture).split(">", 1)
     return f"{tag}>\n <title>{escape(title)}</title>\n <style>{SCHEMES}</style>{body}"
+
+
+def escape(text: str) -> str:
+    """Escape text for an XML document and replace control characters."""
+    return saxutils.escape("".join(c if c.isprintable() else "�" for c in text), {'"': "&quot;"})
 
 
 def _svg(picture: Any) -> str:

@@ -8,8 +8,9 @@ cliques, each gang has one row. States differ not only in color but also in patt
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from xml.sax.saxutils import escape
 
+from conformance import drawing
+from conformance.drawing import escape
 from conformance.evidence.axis import Axis
 from conformance.evidence.bars import (
     POD_STATES,
@@ -47,20 +48,14 @@ STATES = {
     "torn": "gang TORN: bound in part",
     "whole": "gang whole: minimums bound",
 }
-LIGHT = {
-    "ground": "#ffffff", "text": "#1d2329", "faint": "#5d6873", "line": "#d5dbe1", "failure": "#b3140f",
-    "change": "#4a5a86", "gated": "#c4cad1", "waiting": "#f2b41b", "bound": "#5b9ee6", "ready": "#1f8f4e",
-    "ended": "#7a3b2e", "terminating": "#8d63b3", "forming": "#dfe4e9", "waits": "#f7dc97", "partial": "#b9d4f2",
-    "torn": "#e5342c",
-    "whole": "#a9dcbf", "hatch": "#ffffff",
+COLORS = {
+    "soft": ("#57606a", "#9aa4af"), "line": ("#d0d7de", "#30363d"), "change": ("#4a5a86", "#9db1e8"),
+    "gated": ("#c4cad1", "#59636e"), "waiting": ("#f2b41b", "#d39a0c"), "bound": ("#5b9ee6", "#3f83cd"),
+    "ready": ("#1f8f4e", "#35a866"), "ended": ("#7a3b2e", "#a05a4a"), "terminating": ("#8d63b3", "#a27cc9"),
+    "forming": ("#dfe4e9", "#333c46"), "waits": ("#f7dc97", "#7a6220"), "partial": ("#b9d4f2", "#2d4a6b"),
+    "torn": ("#e5342c", "#e5342c"), "whole": ("#a9dcbf", "#22583a"),
 }  # fmt: skip
-DARK = {
-    "ground": "#14181d", "text": "#e8ecf0", "faint": "#98a4b0", "line": "#333c46", "failure": "#ff7b72",
-    "change": "#9db1e8", "gated": "#59636e", "waiting": "#d39a0c", "bound": "#3f83cd", "ready": "#35a866",
-    "ended": "#a05a4a", "terminating": "#a27cc9", "forming": "#333c46", "waits": "#7a6220", "partial": "#2d4a6b",
-    "torn": "#e5342c",
-    "whole": "#22583a", "hatch": "#14181d",
-}  # fmt: skip
+"""Colors that only this picture has, in the light and in the dark scheme."""
 HATCHINGS = {"gated": "rise", "terminating": "fall", "torn": "rise", "partial": "fall", "ended": "fall"}
 
 
@@ -109,7 +104,7 @@ class Picture:
         height = self._top + MARGIN + 4
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{height:g}" '
-            f'viewBox="0 0 {WIDTH:g} {height:g}" role="img">\n<title>{_escape(self._title)}</title>\n'
+            f'viewBox="0 0 {WIDTH:g} {height:g}" role="img">\n<title>{escape(self._title)}</title>\n'
         )
         return head + _style() + f'<rect class="ground" width="100%" height="100%"/>\n{"".join(self._parts)}</svg>\n'
 
@@ -289,11 +284,11 @@ class Picture:
         )
 
     def _write(self, x: float, y: float, words: str, kind: str, full_text: str = "") -> None:
-        title = f"<title>{_escape(full_text)}</title>" if full_text else ""
-        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{_escape(words)}{title}</text>\n')
+        title = f"<title>{escape(full_text)}</title>" if full_text else ""
+        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{escape(words)}{title}</text>\n')
 
     def _draw_box(self, x: float, y: float, width: float, height: float, state: str, title: str = "") -> None:
-        title = f"<title>{_escape(title)}</title>" if title else ""
+        title = f"<title>{escape(title)}</title>" if title else ""
         self._draw_rect(x, y, width, height, state, title)
         if state in HATCHINGS:
             self._draw_rect(x, y, width, height, HATCHINGS[state], title)
@@ -307,28 +302,24 @@ class Picture:
 
 
 def _style() -> str:
-    def color_rules(colors: dict[str, str]) -> str:
-        fills = [f".{state}{{fill:{colors[state]}}}" for state in ("ground", *STATES)]
-        rules = [
-            f"line.{kind}{{stroke:{colors[kind]}}}text.{kind}{{fill:{colors[kind]}}}" for kind in ("failure", "change")
-        ]
-        rules += [f"line.tick,.frame,.break{{stroke:{colors['line']}}}.break{{fill:{colors['ground']}}}"]
-        words = f"text{{fill:{colors['text']}}}.faint{{fill:{colors['faint']}}}pattern path{{stroke:{colors['hatch']}}}"
-        return words + "".join(fills + rules)
-
+    colors = [drawing.COLORS[color] for color in (drawing.INK, drawing.RED, drawing.PAPER)]
+    colors += [(f"--{name}", *pair) for name, pair in COLORS.items()]
     shapes = (
-        "text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
+        "text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:var(--ink)}"
         "rect{shape-rendering:crispEdges}.title{font-size:15px;font-weight:bold}.strong,.mark,.failure{font-weight:bold}"
+        ".faint{fill:var(--soft)}.ground{fill:var(--paper)}pattern path{stroke:var(--paper)}"
         ".on{font-weight:bold;fill:#fff;paint-order:stroke;stroke:#8d1712;stroke-width:3px}"
         ".middle{text-anchor:middle}.rise{fill:url(#rise)}.fall{fill:url(#fall)}"
-        "line.failure{stroke-width:2;stroke-dasharray:6 3}line.change{stroke-dasharray:2 3}"
-        ".frame{fill:none}.break{opacity:.75;stroke-dasharray:1 2}"
+        "text.failure{fill:var(--red)}line.failure{stroke:var(--red);stroke-width:2;stroke-dasharray:6 3}"
+        "text.change{fill:var(--change)}line.change{stroke:var(--change);stroke-dasharray:2 3}"
+        "line.tick,.frame,.break{stroke:var(--line)}.frame{fill:none}"
+        ".break{fill:var(--paper);opacity:.75;stroke-dasharray:1 2}"
     )
-    dark = f"@media (prefers-color-scheme:dark){{{color_rules(DARK)}}}"
+    states = "".join(f".{state}{{fill:var(--{state})}}" for state in STATES)
     pattern = '<pattern id="{0}" width="6" height="6" patternUnits="userSpaceOnUse"><path d="{1}"/></pattern>'
     rise = pattern.format("rise", "M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2")
     fall = pattern.format("fall", "M-1,5 l2,2 M0,0 l6,6 M5,-1 l2,2")
-    return f"<style>{shapes}{color_rules(LIGHT)}{dark}</style>\n<defs>{rise}{fall}</defs>\n"
+    return f"<style>{drawing.schemes(colors)}{shapes}{states}</style>\n<defs>{rise}{fall}</defs>\n"
 
 
 def _final_note(gang: GangLanes) -> str:
@@ -349,8 +340,3 @@ def _tally(lanes: Iterable[Lane]) -> list[str]:
 
 def _shorten(words: str, limit: int) -> str:
     return words if len(words) <= limit else words[: limit - 1] + "…"
-
-
-def _escape(words: str) -> str:
-    """Escape text for an XML document and drop control characters."""
-    return escape("".join(c if c.isprintable() or c == " " else "�" for c in words), {'"': "&quot;"})

@@ -42,7 +42,7 @@ def draw(history: History, *failures: tuple[float | None, str], title: str = "a 
     kinds = {element.tag.rpartition("}")[2] for element in tree.iter()}
     assert kinds <= {"svg", "style", "defs", "pattern", "path", "rect", "line", "text", "title"}
     assert not re.search(r"(?i)\b(href|src|@import|on[a-z]+=)", text.replace("xmlns", ""))
-    assert "prefers-color-scheme:dark" in text
+    assert "prefers-color-scheme: dark" in text
     return text, ["".join(t.itertext()) for t in tree.iter() if t.tag.endswith("}text")]
 
 
