@@ -107,7 +107,7 @@ def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> Te
         result.statusDetails = StatusDetails(message=clean(case.message), trace=clean(_trace(case)))
     if case.result is not None:
         entry = case.result.requirement
-        statement, contradiction = basis.summary(entry.basis), basis.contradictions(entry.basis)
+        statement, contradiction = basis.summary(entry), basis.contradictions(entry)
         result.description = (
             clean(f"{statement}\n\nSays otherwise: {contradiction}" if contradiction else statement) or None
         )
@@ -119,7 +119,7 @@ def _result(case: ReportCase, report: Report, pictures: Mapping[str, str]) -> Te
         ]
         result.links = [
             Link(type=LinkType.LINK, url=document.link, name=clean(f"{document.title}, {quote.place}"))
-            for quote in (*entry.basis.quotations, *entry.basis.contradictions)
+            for quote in (*entry.quotes, *entry.contradicts)
             if (document := basis.load_documents().get(quote.document))
         ]
         result.parameters = [

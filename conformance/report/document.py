@@ -148,7 +148,7 @@ def _requirement(result: Result, elsewhere: Mapping[str, int]) -> Document:
         "profile": entry.profile,
         "level": str(entry.level),
         "text": entry.text,
-        "basis": str(entry.basis.kind),
+        "basis": str(entry.basis),
         **({"seed": entry.seed} if entry.seed else {}),
         "outcome": str(result.outcome),
         "checks": result.checks,

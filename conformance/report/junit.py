@@ -62,7 +62,7 @@ def _requirement_properties(case: ReportCase) -> Iterator[tuple[str, str]]:
     assert case.result is not None
     entry = case.result.requirement
     yield "requirement", entry.text
-    yield from (("level", entry.level), ("profile", entry.profile), ("basis", entry.basis.kind))
+    yield from (("level", entry.level), ("profile", entry.profile), ("basis", entry.basis))
     yield "outcome", case.result.outcome
     yield from ((name, f"{seconds:.3f} s") for name, seconds in case.markers.items())
     tests = case.result.tests

@@ -107,7 +107,7 @@ def _values(report: Report, run_causes: list[Cause], folder: Path, lines: int, f
 
 
 def _run_facts(report: Report, results: Collection[Result]) -> dict[str, str]:
-    bases = Counter(result.requirement.basis.kind for result in results)
+    bases = Counter(result.requirement.basis for result in results)
     facts_of_run = about.run_facts(report) | {
         "basis": ", ".join(f"{bases[kind]} {BASIS_PHRASES[kind]}" for kind in BASIS_PHRASES if bases[kind]),
         "started": f"{document.instant(report.started.wall)}, took {facts.duration(report.seconds)}",
@@ -153,8 +153,8 @@ def _rows(
             "text": entry.text,
             "title": entry.violation if result.failures and entry.violation else entry.text,
             "seed": entry.seed,
-            "says": basis.summary(entry.basis),
-            "otherwise": basis.contradictions(entry.basis),
+            "says": basis.summary(entry),
+            "otherwise": basis.contradictions(entry),
             "reason": result.reason,
             "causes": numbers.get(entry.id, []),
             "tests": result.tests[:MAX_TESTS],

@@ -335,9 +335,9 @@ def _print_requirement(result: Result, console: Console) -> None:
     seed = f" (rests on {entry.seed}, and not on upstream's contract{decides})" if entry.seed else ""
     reason = f" — {result.reason}" if result.reason else ""
     _print_line(console, _line(f"{mark.symbol} {entry.id} {entry.text}{level}{seed}{reason}", mark.style))
-    if result.outcome is Outcome.FAILED and (statement := basis.summary(entry.basis)):
+    if result.outcome is Outcome.FAILED and (statement := basis.summary(entry)):
         _print_line(console, _block("says so", statement))
-        if contradiction := basis.contradictions(entry.basis):
+        if contradiction := basis.contradictions(entry):
             _print_line(console, _block("but", f"another document says otherwise: {contradiction}"))
 
 

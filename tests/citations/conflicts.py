@@ -15,13 +15,13 @@ def contested_musts(entries: Iterable[Requirement]) -> Iterator[tuple[Requiremen
     """Yield each MUST that a document contradicts, and each MUST that quotes the same place or the same words as a
     contradiction to another requirement, with a message."""
     requirements = list(entries)
-    contradictions = [(quotation, entry.id) for entry in requirements for quotation in entry.basis.contradictions]
+    contradictions = [(quotation, entry.id) for entry in requirements for quotation in entry.contradicts]
     for entry in requirements:
         if entry.level is not Level.MUST:
             continue
-        if entry.basis.contradictions:
+        if entry.contradicts:
             yield entry, "a MUST that a document contradicts"
-        for quotation in entry.basis.quotations:
+        for quotation in entry.quotes:
             if contradicted_ids := dict.fromkeys(
                 id for other_quotation, id in contradictions if _are_same(quotation, other_quotation)
             ):

@@ -169,7 +169,7 @@ def reason_problems(registry: requirement.Registry) -> Iterator[Problem]:
     """Yield a problem for each reason that discusses levels or proposes other sentences instead of explaining the
     decision."""
     for entry in registry.requirements.values():
-        if note := NOTE_WORDS.search(entry.basis.reason):
+        if note := NOTE_WORDS.search(entry.reason):
             location = f"conformance/suite/registry/requirements/{entry.profile}.yaml: {entry.id}"
             yield Problem(
                 location, f"its reason says {note[0]!r}", "say why it was decided so; the level is shown beside it"

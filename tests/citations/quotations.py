@@ -67,7 +67,7 @@ def find_anchors(clones: Path) -> dict[str, dict[str, str]]:
     anchors_by_document: dict[str, dict[str, str]] = {}
     stored_anchors = json.loads(basis.ANCHORS.read_text("utf-8")) if basis.ANCHORS.exists() else {}
     for entry in requirement.load().requirements.values():
-        for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
+        for quotation in (*entry.quotes, *entry.contradicts):
             link, places = (
                 basis.load_documents()[quotation.document].link,
                 anchors_by_document.setdefault(quotation.document, {}),
@@ -87,7 +87,7 @@ def find_missing(clones: Path) -> tuple[list[str], int, int]:
     number of quotations that were not checked."""
     missing_quotations, checked_count, unchecked_count = [], 0, 0
     for entry in requirement.load().requirements.values():
-        for quotation in (*entry.basis.quotations, *entry.basis.contradictions):
+        for quotation in (*entry.quotes, *entry.contradicts):
             text = document_words(clones, basis.load_documents()[quotation.document].link) if quotation.words else None
             if text is None:
                 unchecked_count += 1

@@ -50,7 +50,7 @@ def unsupported_musts(registry: Registry, by_id: Mapping[str, PublicDocument]) -
 
 
 def _is_supported(entry: Requirement, by_id: Mapping[str, PublicDocument]) -> bool:
-    quoted_documents = [by_id[quotation.document] for quotation in entry.basis.quotations if quotation.words]
+    quoted_documents = [by_id[quotation.document] for quotation in entry.quotes if quotation.words]
     binding_documents = [document for document in quoted_documents if document.kind not in UNAUTHORITATIVE_KINDS]
     states = {document.state for document in binding_documents}
     return bool(states & AUTHORITATIVE_STATES) or (bool(entry.seed) and DocumentState.OPEN in states)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conformance import specification
-from conformance.suite.registry import basis, requirement
-from conformance.suite.registry.requirement import Level, Registry, Requirement
+from conformance.suite.registry import basis
+from conformance.suite.registry.requirement import Level, Registry
 from tests.citations import lint
+from tests.requirements import entry
 
 PAGE = """\
 # Page
@@ -114,11 +114,11 @@ def test_every_row_of_a_table_has_a_cell_for_each_column() -> None:
 
 def test_a_requirement_must_rest_on_a_row() -> None:
     entries = [
-        Requirement("AA-001", "core", Level.MUST, "It MUST.", ("XY-01", "GREP-375"), "v0", ("operator",)),
-        Requirement("AA-002", "core", Level.MUST, "It MUST.", ("GREP-375",), "v0", ("operator",)),
-        Requirement("AA-003", "core", Level.MUST, "It MUST.", ("XY-01", "XY-03"), "v0", ("operator",)),
+        entry("AA-001", source=("XY-01", "GREP-375")),
+        entry("AA-002", source=("GREP-375",)),
+        entry("AA-003", source=("XY-01", "XY-03")),
     ]
-    registry = Registry({"core": "The core."}, {entry.id: entry for entry in entries}, {})
+    registry = Registry({"core": "The core."}, {item.id: item for item in entries}, {})
     assert [str(problem) for problem in lint.source_problems(registry, {"XY-01"})] == [
         "conformance/suite/registry/requirements/core.yaml: AA-002: no source is a row of the specification"
         " (hint: cite a row of docs/spec/)",
@@ -141,12 +141,9 @@ QUOTATION = basis.Quotation("operator-readme", "Termination", "It is triggered f
 def test_a_must_cannot_rest_on_a_contradiction_to_another_requirement(
     contradiction: basis.Quotation, problem_count: int
 ) -> None:
-    def entry(id: str, level: Level, **fields: tuple[basis.Quotation, ...]) -> Requirement:
-        return Requirement(id, "core", level, "It.", ("XY-01",), "v0", ("operator",), basis=basis.Basis(**fields))
-
     entries = [
-        entry("AA-001", Level.MUST, quotations=(QUOTATION,)),
-        entry("AA-002", Level.SHOULD, quotations=(QUOTATION,), contradictions=(contradiction,)),
+        entry("AA-001", Level.MUST, quotes=(QUOTATION,)),
+        entry("AA-002", Level.SHOULD, quotes=(QUOTATION,), contradicts=(contradiction,)),
     ]
     registry = Registry({"core": "The core."}, {item.id: item for item in entries}, {})
     assert [str(problem) for problem in lint.disagreement_problems(registry)] == problem_count * [
@@ -156,11 +153,9 @@ def test_a_must_cannot_rest_on_a_contradiction_to_another_requirement(
 
 
 def test_a_must_that_a_document_contradicts_is_reported() -> None:
-    entry_basis = basis.Basis(
-        basis.BasisKind.DOCUMENT, (QUOTATION,), (basis.Quotation("grove-readme", "Start", "It is not."),)
-    )
-    entry = Requirement("AA-001", "core", Level.MUST, "It MUST.", ("XY-01",), "v0", ("operator",), basis=entry_basis)
-    (problem,) = lint.disagreement_problems(Registry({"core": "The core."}, {"AA-001": entry}, {}))
+    contradiction = basis.Quotation("grove-readme", "Start", "It is not.")
+    contradicted = entry(quotes=(QUOTATION,), contradicts=(contradiction,))
+    (problem,) = lint.disagreement_problems(Registry({"core": "The core."}, {"AA-001": contradicted}, {}))
     assert problem.description == "a MUST that a document contradicts"
 
 
@@ -175,7 +170,5 @@ def test_an_id_with_two_rows_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("reason", "note"), [("A SHOULD is right.", "SHOULD"), ("Texts: 'It waits.'", "Texts:")])
 def test_a_reason_that_is_a_working_note_is_reported(reason: str, note: str) -> None:
-    entry = next(iter(requirement.load().requirements.values()))
-    changed_entry = replace(entry, basis=replace(entry.basis, reason=reason))
-    (problem,) = lint.reason_problems(Registry({}, {entry.id: changed_entry}, {}))
-    assert f"{entry.id}: its reason says {note!r}" in str(problem)
+    (problem,) = lint.reason_problems(Registry({}, {"AA-001": entry(reason=reason)}, {}))
+    assert f"AA-001: its reason says {note!r}" in str(problem)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from conformance.suite.registry import basis, requirement
 from tests.citations import quotations
@@ -18,7 +18,7 @@ from tests.citations import quotations
 def test_a_quotation_that_its_document_does_not_contain_is_reported(tmp_path: Path, is_present: bool) -> None:
     """The clone has one document, in which the words of the quotation span two lines of a comment."""
     entry = requirement.load().get("GANG-002")
-    quotation = entry.basis.quotations[0]
+    quotation = entry.quotes[0]
     location = quotations.IN_REPOSITORY.fullmatch(basis.load_documents()[quotation.document].link)
     assert location is not None
     words = quotation.words.split()
@@ -64,7 +64,7 @@ def test_the_anchor_of_a_quotation_is_its_heading_or_its_line(words: str, headin
 
 
 def test_links_of_quotations_refer_to_the_quoted_place() -> None:
-    quotation, *_ = requirement.load().get("GANG-002").basis.quotations
+    quotation, *_ = requirement.load().get("GANG-002").quotes
     document, _, expected_anchor = basis.address(quotation).partition("#")
     assert document == basis.load_documents()[quotation.document].link
     assert expected_anchor == json.loads(basis.ANCHORS.read_text())[quotation.document][quotation.place]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from conformance.suite.registry import requirement
 from tests.citations import lint, sentences
@@ -22,7 +21,7 @@ def test_every_requirement_names_its_actor() -> None:
 def test_a_sentence_without_an_actor_is_reported_with_its_file() -> None:
     """The problem names the file and the id of the requirement."""
     entry = replace(OPERATOR_REQUIREMENT, text="Nothing MUST be deleted.")
-    registry = replace(requirement.load(), requirements={entry.id: entry})
+    registry = requirement.Registry({}, {entry.id: entry}, {})
     (problem,) = lint.subject_problems(registry)
     assert str(problem).startswith(
         f"conformance/suite/registry/requirements/gang.yaml: {entry.id}: the subject is negated"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from conformance.suite.registry import basis, requirement
-from conformance.suite.registry.basis import Basis, BasisKind, DocumentState, PublicDocument, Quotation
-from conformance.suite.registry.requirement import Level, Registry
+from conformance.suite.registry import basis
+from conformance.suite.registry.basis import DocumentState, PublicDocument, Quotation
+from conformance.suite.registry.requirement import Registry
 from tests.citations import lint, states
+from tests.requirements import entry
 
 PULL_REQUEST_LINK = "https://github.com/o/r/pull/"
 FILE_LINK = "https://github.com/o/r/blob/aaaaaaaa0123/README.md"
@@ -90,9 +90,8 @@ def test_a_state_or_commit_that_upstream_does_not_confirm_is_a_problem(
 
 
 def support_problems(document: PublicDocument, seed: str = "") -> list[str]:
-    must_requirement = next(entry for entry in requirement.load().requirements.values() if entry.level is Level.MUST)
-    quoting_basis = Basis(BasisKind.DOCUMENT, (Quotation("d", "Summary", "It says so."),))
-    registry = Registry({}, {"AA-001": replace(must_requirement, id="AA-001", basis=quoting_basis, seed=seed)}, {})
+    must_requirement = entry(quotes=(Quotation("d", "Summary", "It says so."),), seed=seed)
+    registry = Registry({}, {"AA-001": must_requirement}, {})
     return [str(problem) for problem in lint.document_problems(registry, {"d": document}) if "AA-001" in str(problem)]
 
 

@@ -3,10 +3,10 @@ docs/coverage.md is up to date."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from conformance import data, specification
 from conformance.errors import UsageError
@@ -14,9 +14,10 @@ from conformance.lab.gaps import spec_rows
 from conformance.specification import Row
 from conformance.suite.registry import coverage, requirement
 from conformance.suite.registry.coverage import OperatorRun, Reason, Rows, ScenarioCoverage
-from conformance.suite.registry.requirement import Level, Registry, Requirement
+from conformance.suite.registry.requirement import Level, Registry
 from mutants.registry import MUTANTS
 from tests.coverage import page, trials
+from tests.requirements import entry
 
 
 def test_every_scenario_and_every_binding_row_has_a_check_or_a_reason():
@@ -66,7 +67,7 @@ def test_every_detected_defect_was_seen_on_an_operator_or_has_a_reason():
     assert coverage.unseen(coverage.caught(requirement.load(), table), table, page.recorded_runs()) == []
 
 
-ENTRY = Requirement("AA-001", "core", Level.MUST, "It does.", ("X-1", "X-S1"), "v0", ("operator",))
+ENTRY = entry(source=("X-1", "X-S1"))
 REGISTRY = Registry({"core": "The core."}, {"AA-001": ENTRY}, {})
 
 
@@ -136,7 +137,7 @@ def test_the_page_lists_the_mutants_and_operators_that_show_a_defect():
     assert "| A | op 1, 2026-11-24 | 1 |" in text
     assert "| X-1 | AA-001 (decision) | bad | AA-001 (A) |" in text
     assert "| never met | X-1 |" in text
-    should_registry = Registry(REGISTRY.profiles, {"AA-001": replace(ENTRY, level=Level.SHOULD)}, {})
+    should_registry = Registry(REGISTRY.profiles, {"AA-001": structs.replace(ENTRY, level=Level.SHOULD)}, {})
     text = coverage.page(
         should_registry, [], table, {"AA-001": ["bad"]}, [OperatorRun("op 1, 2026-11-24", frozenset({"AA-001"}))]
     )

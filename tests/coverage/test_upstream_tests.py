@@ -12,13 +12,14 @@ import pytest
 from conformance import specification
 from conformance.errors import UsageError
 from conformance.suite.registry import requirement
-from conformance.suite.registry.requirement import Level, Registry, Requirement, Retired
+from conformance.suite.registry.requirement import Registry, Retired
 from tests.coverage import upstream
+from tests.requirements import entry
 
 TEST_NAME = re.compile(r"\b(GS|GT|RU|OD|SO|TAS)\d+\b")
 REGISTRY = Registry(
     {"core": "The core."},
-    {"AA-001": Requirement("AA-001", "core", Level.MUST, "It does.", ("X-1",), "v0", ("operator",))},
+    {"AA-001": entry()},
     {"AA-002": Retired("AA-002", "It did.", "It need not.")},
 )
 

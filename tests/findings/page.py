@@ -100,7 +100,7 @@ def _recall_table(entries: Sequence[Finding], registry: Registry) -> Iterator[st
     yield from ("", "| finding | requirement | documents | why it is no MUST |", "|---|---|---|---|")
     for entry in entries:
         for id in () if entry in decisive_findings else entry.ids:
-            basis = registry.requirements[id].basis
+            basis = registry.requirements[id]
             reason = basis.reason or (
                 f"No document says: {basis.unwritten}" if basis.unwritten else _quoted_words(basis)
             )
@@ -114,13 +114,13 @@ def _recall_table(entries: Sequence[Finding], registry: Registry) -> Iterator[st
 
 
 def _quoted_words(basis: Basis) -> str:
-    return f"The document says no more than “{basis.quotations[0].words}”"
+    return f"The document says no more than “{basis.quotes[0].words}”"
 
 
 def _document_summary(basis: Basis) -> str:
-    if basis.contradictions:
+    if basis.contradicts:
         return "contradict each other"
-    return "say a part" if basis.kind in BINDING_KINDS else "silent"
+    return "say a part" if basis.basis in BINDING_KINDS else "silent"
 
 
 def _title(page: Path) -> str:

@@ -21,7 +21,8 @@ from conformance.report import allure, cases, junit, model, page, terminal
 from conformance.report.cases import CaseState
 from conformance.report.model import Outcome, Report
 from conformance.suite.outcomes import ledger
-from conformance.suite.registry.requirement import Level, Limit, Registry, Requirement
+from conformance.suite.registry.requirement import Level, Limit, Registry
+from tests import requirements
 from tests.report.test_model import DONE, TODAY, begin, check, ended, entry, registry, started
 
 ID = "AA-{:03}"
@@ -87,8 +88,8 @@ def judged(
     for number, (outcome, level) in enumerate(outcomes, 1):
         id, test = ID.format(number), f"t.py::test_{number}"
         item = entry(id, level=level, role="gang-scheduler" if outcome == "unclaimed" else "operator")
-        item = replace(item, seed=seed if number == 1 else "")
-        entries.append(replace(item, limit=Limit("X-1", "accepted") if outcome == "limit" else None))
+        item = msgspec.structs.replace(item, seed=seed if number == 1 else "")
+        entries.append(msgspec.structs.replace(item, limit=Limit("X-1", "accepted") if outcome == "limit" else None))
         events += OUTCOME_KINDS[outcome](test, id)
         plan[test] = (id,)
         if outcome in EXPECTED:
@@ -220,19 +221,8 @@ def real(**changes: object) -> Report:
     run = msgspec.structs.replace(
         begin({"t": ("AA-001",)}), reproduce="grove-conformance run --seed 1", environment={"kubernetes": "1.36.3"}
     )
-    registry = Registry({"core": "The core."}, {"AA-001": Requirement(**{**REQUIREMENT, **changes})}, {})  # type: ignore[arg-type]
+    registry = Registry({"core": "The core."}, {"AA-001": requirements.entry(**changes)}, {})  # type: ignore[arg-type]
     return model.judge(registry, [run, started("t", "AA-001"), wrong, end, scene_event, DONE], TODAY)
-
-
-REQUIREMENT = {
-    "id": "AA-001",
-    "profile": "core",
-    "level": Level.MUST,
-    "text": "It does the right thing.",
-    "source": (),
-    "since": "v0",
-    "roles": ("operator",),
-}
 
 
 def test_a_failure_has_expected_and_observed_state_its_time_and_its_evidence() -> None:
@@ -240,7 +230,7 @@ def test_a_failure_has_expected_and_observed_state_its_time_and_its_evidence() -
     failure = root.find("testsuite/testcase/failure")
     assert failure is not None and failure.text is not None
     assert failure.text.splitlines() == [
-        "cause: It does the right thing.",
+        "cause: Text of AA-001.",
         "test: t",
         "check: w",
         "expected: {",
@@ -272,7 +262,7 @@ def test_junit_names_the_implementation_and_the_suite() -> None:
     )
     case = properties(root.find("testsuite/testcase"))
     assert case == {
-        "requirement": "It does the right thing.",
+        "requirement": "Text of AA-001.",
         "level": "MUST",
         "profile": "core",
         "basis": "decision",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 from test_model import DONE, TODAY, begin, check, entry, registry, started
 from test_model import ended as ended_test
@@ -12,6 +10,7 @@ from conformance.report import causes, defects, model
 from conformance.suite.outcomes import ledger
 from conformance.suite.registry import requirement
 from conformance.suite.registry.requirement import Level, Requirement
+from tests import requirements
 
 DESCRIPTION = "cliques that each name has had"
 STATUS = """\
@@ -26,7 +25,7 @@ Tests = dict[str, tuple[str, ...]]
 
 
 def of(id: str, *source: str, level: Level = Level.MUST) -> Requirement:
-    return replace(entry(id, level=level), source=source or ("X-1",), violation=f"{id} is violated")
+    return requirements.entry(id, level, source=source or ("X-1",), violation=f"{id} is violated")
 
 
 def failed(
@@ -253,7 +252,9 @@ def test_requirements_of_the_registry_are_grouped_by_upstreams_defects() -> None
     real = requirement.load()
     ids = sorted({id for group in APART + TOGETHER for id in group.split()})
     tests: Tests = {id: (id,) for id in ids}
-    entries = registry(*(replace(real.requirements[id], profile="core", roles=("operator",)) for id in ids))
+    entries = registry(
+        *(msgspec.structs.replace(real.requirements[id], profile="core", roles=("operator",)) for id in ids)
+    )
     events = [event for id in ids for event in (started(id, id), failed(id, id, DESCRIPTION, 2, 3), ended(id))]
     report = model.judge(entries, [begin(tests), *events, DONE], TODAY)
     grouped = [

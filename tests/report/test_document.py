@@ -9,21 +9,18 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import structs
 
 from conformance.errors import HarnessError
 from conformance.report import document, model
 from conformance.suite.outcomes import ledger, ledger_file
-from conformance.suite.registry.requirement import Level, Registry, Requirement
+from conformance.suite.registry.requirement import Registry
+from tests.requirements import entry
 
 SNAPSHOT = Path(__file__).parent / "report.snapshot.yaml"
 REGISTRY = Registry(
     {"core": "The core."},
-    {
-        id: Requirement(
-            id, "core", Level.MUST, f"Text of {id}.", ("CHG-DF12",), "v0", ("operator",), violation=f"{id} is violated"
-        )
-        for id in ("AA-001", "AA-002")
-    },
+    {id: entry(id, source=("CHG-DF12",), violation=f"{id} is violated") for id in ("AA-001", "AA-002")},
     {},
 )
 EVENTS: list[ledger.AnyEvent] = [
@@ -79,7 +76,7 @@ def sample_report() -> model.Report:
 
 
 def test_a_report_names_the_requirements_that_rest_on_a_seed() -> None:
-    seeded = replace(REGISTRY.requirements["AA-002"], seed="pull request 1, reverted by 2")
+    seeded = structs.replace(REGISTRY.requirements["AA-002"], seed="pull request 1, reverted by 2")
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "AA-002": seeded})
     content = document.document(model.judge(registry, EVENTS, date(2026, 11, 21)))
     document.validate(content)

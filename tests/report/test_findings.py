@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 from test_document import EVENTS, REGISTRY
 
 from conformance import cli
@@ -93,7 +94,7 @@ def test_a_failure_without_a_finding_and_an_unknown_requirement_are_reported() -
 
 
 def test_a_finding_states_that_its_requirement_rests_on_a_seed() -> None:
-    seeded = replace(REGISTRY.requirements["AA-001"], seed="pull request 1")
+    seeded = structs.replace(REGISTRY.requirements["AA-001"], seed="pull request 1")
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "AA-001": seeded})
     failed = run(AA_001=Outcome.FAILED, AA_002=Outcome.FAILED)
     assert problems_of(PAGE, failed, registry=registry) == [
@@ -115,7 +116,7 @@ def test_a_report_is_recorded_and_read_again(tmp_path: Path) -> None:
 def test_a_violated_invariant_is_recorded_in_addition_to_the_selected_requirements(tmp_path: Path) -> None:
     head, *tail = EVENTS
     assert isinstance(head, ledger.RunStarted)
-    invariant = replace(REGISTRY.requirements["AA-002"], id="INV-002")
+    invariant = structs.replace(REGISTRY.requirements["AA-002"], id="INV-002")
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, invariant.id: invariant})
     violation = ledger.Check(wall=1_795_262_960.7, test="t.py::test_one", id=invariant.id, what="x", outcome="failed")
     events = [msgspec.structs.replace(head, ids=("AA-001",)), *tail, violation]

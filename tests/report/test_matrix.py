@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from test_document import sample_report
 from test_findings import RUN
 
@@ -20,14 +21,11 @@ from conformance.report.marks import MARKS
 from conformance.report.model import Outcome
 from conformance.report.recorded import Run
 from conformance.suite.registry import requirement
-from conformance.suite.registry.requirement import Level, Registry, Requirement
+from conformance.suite.registry.requirement import Level, Registry
+from tests.requirements import entry
 
 PUBLISHED = data.PROJECT / "docs" / "implementations"
 HOSTILE = "<img src=x onerror=alert(1)> | `"
-
-
-def entry(id: str, level: Level = Level.MUST) -> Requirement:
-    return Requirement(id, "core", level, f"Text of {id}.", ("X-1",), "v0", ("operator",))
 
 
 REGISTRY = Registry(
@@ -97,7 +95,7 @@ def test_a_cell_states_the_result_of_its_runs(runs: list[Run], word: CellWord, d
 @pytest.mark.parametrize("profiles", [{}, {"core": "not-conformant"}])
 def test_a_seed_that_fails_leaves_a_cell_conformant(profiles: dict[str, str]) -> None:
     """A report by an earlier suite with a different verdict on the profile does not change this."""
-    entries = {**REGISTRY.requirements, "AA-002": replace(REGISTRY.requirements["AA-002"], seed="GREP-1")}
+    entries = {**REGISTRY.requirements, "AA-002": structs.replace(REGISTRY.requirements["AA-002"], seed="GREP-1")}
     implementation = of(run("passed", "failed", "passed", profiles=profiles))
     (column,) = matrix.matrix([implementation], replace(REGISTRY, requirements=entries)).columns
     core = column.cells["core"]
@@ -146,7 +144,7 @@ def test_findings_are_links_if_their_address_is_known() -> None:
 
 def test_the_summary_has_one_line_for_the_newest_version() -> None:
     two = {"gang": "Gangs."} | dict(REGISTRY.profiles)
-    gang = replace(entry("BB-001"), profile="gang")
+    gang = entry("BB-001", profile="gang")
     registry = replace(REGISTRY, profiles=two, requirements={**REGISTRY.requirements, "BB-001": gang})
     judged_run = replace(
         run("passed", "failed"), outcomes={**run("passed", "failed").outcomes, "BB-001": Outcome.PASSED}
@@ -169,7 +167,7 @@ def scheduling() -> matrix.Matrix:
     """Return the matrix of an implementation of both roles, an operator, and a gang scheduler with two versions."""
     binding = {"AA-001": ("operator",), "BB-001": ("gang-scheduler",), "CC-001": ("operator", "gang-scheduler")}
     profile = {"AA-001": "core", "BB-001": "scheduler", "CC-001": "gang"}
-    entries = {id: replace(entry(id), profile=profile[id], roles=roles) for id, roles in binding.items()}
+    entries = {id: entry(id, profile=profile[id], roles=roles) for id, roles in binding.items()}
     outcomes = {"AA-001": Outcome.PASSED, "BB-001": Outcome.FAILED, "CC-001": Outcome.PASSED}
 
     def implementation(name: str, versions: tuple[str, ...], **supplied: str) -> PublishedImplementation:

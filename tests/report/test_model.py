@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import date
 
 import msgspec
@@ -15,6 +14,7 @@ from conformance.report import cases, junit, model, terminal
 from conformance.report.model import Outcome, RunVerdict
 from conformance.suite.outcomes import ledger
 from conformance.suite.registry.requirement import Level, Limit, Registry, Requirement
+from tests import requirements
 
 TODAY = date(2026, 11, 21)
 
@@ -22,7 +22,7 @@ TODAY = date(2026, 11, 21)
 def entry(
     id: str, *, level: Level = Level.MUST, profile: str = "core", role: str = "operator", seed: str = ""
 ) -> Requirement:
-    return Requirement(id, profile, level, f"Text of {id}.", ("X-1",), "v0", (role,), seed=seed)
+    return requirements.entry(id, level, profile=profile, roles=(role,), seed=seed)
 
 
 def registry(*entries: Requirement) -> Registry:
@@ -477,7 +477,7 @@ LIMIT = Limit("KEP-L02", "minimums before extras are not promised")
 
 def limited(outcome: str, level: Level = Level.MAY) -> model.Report:
     """Return the report of a run with a MUST that passes and a requirement with a known limit."""
-    entries = registry(entry("AA-001"), replace(entry("AA-002", level=level), limit=LIMIT))
+    entries = registry(entry("AA-001"), msgspec.structs.replace(entry("AA-002", level=level), limit=LIMIT))
     events = [begin({"t": ("AA-001",), "u": ("AA-002",)}), started("t", "AA-001"), check("t", "AA-001"), ended("t")]
     ending = "passed" if outcome == "passed" else "known-limit"
     return model.judge(

@@ -104,7 +104,7 @@ def test_names_of_fields_in_sentences_are_code() -> None:
 
 
 def test_a_failure_quotes_the_document_that_contradicts_it() -> None:
-    text = words(page.render(real(basis=requirement.load().get("TMPL-016").basis), Path("none")))
+    text = words(page.render(real(contradicts=requirement.load().get("TMPL-016").contradicts), Path("none")))
     assert (
         "Says otherwise: Pull request 566: stable hashes, review comment on labels and annotations: “I am not" in text
     )

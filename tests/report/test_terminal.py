@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 from rich.console import Console
 from test_document import EVENTS, REGISTRY, sample_report
 from test_model import DONE, TODAY, begin, check, ended, entry, limited, registry, started
@@ -20,6 +21,7 @@ from conformance.report.progress import Progress
 from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.ledger_file import RunLedger
 from conformance.suite.registry import quick, requirement
+from conformance.suite.registry.basis import BasisKind
 from conformance.suite.registry.requirement import Level
 
 
@@ -99,13 +101,15 @@ def test_a_quick_run_makes_no_statement_about_conformance() -> None:
 
 def test_compatibility_is_reported_next_to_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     for id in ("AA-001", "AA-002"):
-        compatible = replace(REGISTRY.requirements[id], level=Level.COMPAT)
+        compatible = structs.replace(REGISTRY.requirements[id], level=Level.COMPAT)
         monkeypatch.setitem(REGISTRY.requirements, id, compatible)  # type: ignore[arg-type]
     assert "; compatible with upstream: 1 of 2 (core" in terminal.verdict_line(sample_report())
 
 
 def test_a_failure_quotes_the_document_that_its_requirement_rests_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    quoted = replace(REGISTRY.requirements["AA-002"], basis=requirement.load().get("GANG-002").basis)
+    quoted = structs.replace(
+        REGISTRY.requirements["AA-002"], basis=BasisKind.DOCUMENT, quotes=requirement.load().get("GANG-002").quotes
+    )
     monkeypatch.setitem(REGISTRY.requirements, "AA-002", quoted)  # type: ignore[arg-type]
     text = StringIO()
     terminal.show(sample_report(), Path("reports/r1/report.yaml"), Console(file=text, width=100, highlight=False))
@@ -113,7 +117,9 @@ def test_a_failure_quotes_the_document_that_its_requirement_rests_on(monkeypatch
 
 
 def test_a_failure_quotes_the_document_that_contradicts_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    contested = replace(REGISTRY.requirements["AA-002"], basis=requirement.load().get("TMPL-016").basis)
+    contested = structs.replace(
+        REGISTRY.requirements["AA-002"], contradicts=requirement.load().get("TMPL-016").contradicts
+    )
     monkeypatch.setitem(REGISTRY.requirements, "AA-002", contested)  # type: ignore[arg-type]
     text = " ".join(printed(EVENTS).split())
     assert "but: another document says otherwise: Pull request 566: stable hashes, review comment on" in text
@@ -121,7 +127,7 @@ def test_a_failure_quotes_the_document_that_contradicts_it(monkeypatch: pytest.M
 
 
 def test_a_failure_states_that_its_requirement_rests_on_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    seeded = replace(REGISTRY.requirements["AA-002"], seed="pull request 1, reverted by 2")
+    seeded = structs.replace(REGISTRY.requirements["AA-002"], seed="pull request 1, reverted by 2")
     monkeypatch.setitem(REGISTRY.requirements, "AA-002", seeded)  # type: ignore[arg-type]
     text = " ".join(printed(EVENTS).split())
     sentence = "(rests on pull request 1, reverted by 2, and not on upstream's contract: does not decide the verdict)"
@@ -131,7 +137,7 @@ def test_a_failure_states_that_its_requirement_rests_on_a_seed(monkeypatch: pyte
 def test_requirements_of_seed_documents_are_counted_next_to_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "seed documents" not in terminal.verdict_line(sample_report())
     for id in ("AA-001", "AA-002"):
-        monkeypatch.setitem(REGISTRY.requirements, id, replace(REGISTRY.requirements[id], seed="GREP-1"))  # type: ignore[arg-type]
+        monkeypatch.setitem(REGISTRY.requirements, id, structs.replace(REGISTRY.requirements[id], seed="GREP-1"))  # type: ignore[arg-type]
     assert "; and 1 of 2 that the seed documents ask for (core" in terminal.verdict_line(sample_report())
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from conformance.errors import UsageError
 from conformance.suite.registry import requirement
@@ -100,7 +101,7 @@ def test_skipped_requirements_are_not_judged_and_select_no_test() -> None:
 
 
 def test_requirements_that_exclude_a_feature_are_not_judged_where_it_is_claimed() -> None:
-    entry = replace(REGISTRY.requirements["CORE-001"], unless=("other-names",))
+    entry = structs.replace(REGISTRY.requirements["CORE-001"], unless=("other-names",))
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "CORE-001": entry})
     assert "other-names" in registry.features
     without_claim, with_claim = scope(registry, (), (), BOTH, ()), scope(registry, (), (), BOTH, ("other-names",))
@@ -135,8 +136,8 @@ def test_a_promise_is_judged_from_its_first_version(version: str, judged: bool) 
 
 def test_requirements_of_other_releases_are_not_judged() -> None:
     entry = REGISTRY.requirements["CORE-001"]
-    ended = replace(entry, until="v0.1.0-alpha.12-rc1", successors=("CORE-002",))
-    later = replace(entry, id="CORE-002", since="v0.1.0-alpha.13")
+    ended = structs.replace(entry, until="v0.1.0-alpha.12-rc1", successors=("CORE-002",))
+    later = structs.replace(entry, id="CORE-002", since="v0.1.0-alpha.13")
     registry = replace(REGISTRY, requirements={**REGISTRY.requirements, "CORE-001": ended, "CORE-002": later})
     chosen = scope(registry, ("core",), (), BOTH, (), release="v0.1.0-alpha.12")
     assert chosen.unclaimed["CORE-001"] == "holds up to v0.1.0-alpha.12-rc1 of Grove"

@@ -6,20 +6,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
-from conformance import documents
+from conformance import documents, formats
 from conformance.documents import suggestion
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 
 FILE = Path(__file__).parent / "documents.yaml"
-SCHEMA = Path(__file__).parent / "documents.schema.json"
 ANCHORS = Path(__file__).parent / "anchors.json"
 """A file written by `tests/citations/quotations.py`: document id → place of a quotation → anchor of its heading or
 line."""
@@ -62,21 +62,33 @@ UNAUTHORITATIVE_KINDS = frozenset({"code", "discussion"})
 """Kinds of documents that do not bind implementations."""
 
 
-@dataclass(frozen=True)
-class PublicDocument:
-    """A public document. `commit` is the commit with its text (for a thread, its change); `date` is the day of the
-    commit, or the month in which the document was read; `thread` determines the state of a file that has no state of
-    its own."""
+Commit = Annotated[str, Meta(pattern="^[0-9a-f]{8}$")]
 
-    id: str
-    title: str
-    kind: str
+
+class PublicDocument(Format, frozen=True):
+    """A public document. `commit` is the commit with its text (for a thread, its change)."""
+
+    id: Annotated[str, Meta(pattern="^[a-z0-9]+(-[a-z0-9]+)*$")]
+    title: Annotated[str, Meta(min_length=3)]
+    kind: Literal["proposal", "guide", "api", "schema", "convention", "discussion", "code"]
     state: DocumentState
-    link: str
-    date: str
-    commit: str = ""
-    thread: str = ""
-    reverted_by: str = ""
+    link: Annotated[str, Meta(pattern="^https://")]
+    date: Annotated[
+        str,
+        Meta(
+            pattern="^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$",
+            description="day of the commit; month of reading where no commit is known",
+        ),
+    ]
+    commit: Commit = ""
+    thread: Annotated[
+        str,
+        Meta(
+            pattern="^[^/#]+/[^/#]+#[0-9]+$",
+            description="the pull request that decides the state of a file outside upstream's main branch",
+        ),
+    ] = ""
+    reverted_by: Commit = ""
 
     @property
     def version(self) -> str:
@@ -87,84 +99,66 @@ class PublicDocument:
         return f"{state}{version}{reverted}"
 
 
-@dataclass(frozen=True)
-class Quotation:
-    """A quotation: the id of the document, the heading or field, and the words."""
+class DocumentList(Format, frozen=True):
+    """The format of documents.yaml."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["PublicDocuments"]
+    documents: list[
+        Annotated[PublicDocument, Meta(extra_json_schema={"dependentRequired": {"revertedBy": ["commit"]}})]
+    ]
+
+
+class Quotation(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """id of a document; heading, field or path in it; its words, one sentence at most"""
 
     document: str
-    place: str
-    words: str = ""
+    place: Text
+    words: Annotated[str, Meta(min_length=5, max_length=320)] = ""
 
 
-@dataclass(frozen=True)
-class Basis:
-    """The basis of a requirement. `contradictions` quote documents that contradict the requirement, `unwritten` is the
-    part of its sentence that no quotation supports, and `reason` says why it was decided this way."""
+class Basis(Format, frozen=True, kw_only=True):
+    """The basis of a requirement: the part of its entry that says why."""
 
-    kind: BasisKind = BasisKind.DECISION
-    quotations: tuple[Quotation, ...] = ()
-    contradictions: tuple[Quotation, ...] = ()
-    unwritten: str = ""
-    reason: str = ""
-
-
-NO_BASIS = Basis()
+    basis: Annotated[BasisKind, Meta(description="what says so")]
+    quotes: Annotated[tuple[Quotation, ...], Meta(min_length=1, max_length=8)] = ()
+    contradicts: Annotated[
+        tuple[Annotated[Quotation, Meta(extra_json_schema={"minItems": 3})], ...],
+        Meta(min_length=1, max_length=5, description="documents that say otherwise, with their words: no MUST then"),
+    ] = ()
+    unwritten: Annotated[str, Meta(min_length=5, description="what of the sentence no quotation carries")] = ""
+    reason: Annotated[str, Meta(min_length=5, description="why it was decided so")] = ""
 
 
 @functools.cache
 def load_documents() -> Mapping[str, PublicDocument]:
     """Return all documents by id. Raises UsageError with file, line and field if the list is invalid."""
-    entries = documents.read(FILE, SCHEMA).value["documents"]
-    return {entry["id"]: _document(entry) for entry in entries}
+    return {document.id: document for document in formats.read(FILE, DocumentList)[1].documents}
 
 
-def read(entry: Mapping[str, Any]) -> Basis:
-    """Return the basis from a requirement's entry in its file."""
-    return Basis(
-        BasisKind(entry["basis"]),
-        _quotations(entry.get("quotes", ())),
-        _quotations(entry.get("contradicts", ())),
-        _one_line(entry.get("unwritten", "")),
-        _one_line(entry.get("reason", "")),
-    )
-
-
-def _quotations(quotes: Iterable[Iterable[str]]) -> tuple[Quotation, ...]:
-    return tuple(Quotation(*map(_one_line, quote)) for quote in quotes)
-
-
-def check(document: documents.Document) -> None:
+def check(document: documents.Document, entries: Sequence[Basis]) -> None:
     """Raise UsageError (file, line, field) if a file of requirements quotes a document that is not listed."""
-    for number, entry in enumerate(document.value["requirements"]):
-        for part in ("quotes", "contradicts"):
-            for place, (id, *_) in enumerate(entry.get(part, ())):
-                if id not in load_documents():
-                    location = document.location("requirements", number, part, place)
+    for number, entry in enumerate(entries):
+        for part, quotations in (("quotes", entry.quotes), ("contradicts", entry.contradicts)):
+            for place, quotation in enumerate(quotations):
+                if quotation.document not in load_documents():
                     raise UsageError(
-                        f"{id!r} is not a listed document", where=location, hint=suggestion(id, load_documents())
+                        f"{quotation.document!r} is not a listed document",
+                        where=document.location("requirements", number, part, place),
+                        hint=suggestion(quotation.document, load_documents()),
                     )
-
-
-def _document(entry: Mapping[str, Any]) -> PublicDocument:
-    fields = {**entry, "state": DocumentState(entry["state"]), "reverted_by": entry.get("revertedBy", "")}
-    fields.pop("revertedBy", None)
-    return PublicDocument(**fields)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def summary(basis: Basis) -> str:
     """Return the basis as one line: the first document with its words, or the kind of the basis."""
-    if basis.kind not in BINDING_KINDS or not basis.quotations:
-        return f"no document ({basis.kind})"
-    return _cited(basis.quotations[0])
+    if basis.basis not in BINDING_KINDS or not basis.quotes:
+        return f"no document ({basis.basis})"
+    return _cited(basis.quotes[0])
 
 
 def contradictions(basis: Basis) -> str:
     """Return the documents that contradict a requirement, each with its words; empty if there are none."""
-    return "; ".join(map(_cited, basis.contradictions))
+    return "; ".join(map(_cited, basis.contradicts))
 
 
 def _cited(quotation: Quotation) -> str:

@@ -69,8 +69,8 @@ def _row(entry: Requirement) -> str:
 
 
 def _basis(entry: Requirement) -> str:
-    quoted, contradicting = _documents(entry.basis.quotations), _documents(entry.basis.contradictions)
-    basis = ": ".join(filter(None, [str(entry.basis.kind), quoted]))
+    quoted, contradicting = _documents(entry.quotes), _documents(entry.contradicts)
+    basis = ": ".join(filter(None, [str(entry.basis), quoted]))
     return f"{basis}; contradicted by {contradicting}" if contradicting else basis
 
 
@@ -80,7 +80,7 @@ def _documents(quotations: Iterable[Quotation]) -> str:
 
 
 def _tally(registry: Registry) -> list[str]:
-    counts = Counter((entry.basis.kind, entry.level) for entry in registry.requirements.values())
+    counts = Counter((entry.basis, entry.level) for entry in registry.requirements.values())
     rows = [f"| {kind} | {' | '.join(str(counts[kind, level] or '–') for level in Level)} |" for kind in BasisKind]
     return [f"| basis | {' | '.join(Level)} |", "|---|" + "---|" * len(Level), *rows]
 

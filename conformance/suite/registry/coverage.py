@@ -337,7 +337,7 @@ def _defects(
 
 def _with_basis(registry: Registry, ids: Iterable[str]) -> str:
     """Return the ids, each followed by its basis if that basis cannot support a MUST."""
-    kinds = {id: registry.requirements[id].basis.kind for id in ids}
+    kinds = {id: registry.requirements[id].basis for id in ids}
     return ", ".join(id if kind in BINDING_KINDS else f"{id} ({kind})" for id, kind in kinds.items())
 
 

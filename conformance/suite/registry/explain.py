@@ -99,16 +99,15 @@ def _requirement(entry: Requirement) -> Iterator[str]:
 
 
 def _basis(entry: Requirement) -> Iterator[str]:
-    basis = entry.basis
-    yield f"  basis:   {basis.kind} ({BASIS_PHRASES[basis.kind]})"
-    yield from _quotations(basis.quotations)
-    if basis.contradictions:
+    yield f"  basis:   {entry.basis} ({BASIS_PHRASES[entry.basis]})"
+    yield from _quotations(entry.quotes)
+    if entry.contradicts:
         yield "  but:     public documents that say otherwise"
-        yield from _quotations(basis.contradictions)
-    if basis.unwritten:
-        yield from _wrapped(f"no document says: {basis.unwritten}", "    ")
-    if basis.reason:
-        yield from _wrapped(f"reason: {basis.reason}", "    ")
+        yield from _quotations(entry.contradicts)
+    if entry.unwritten:
+        yield from _wrapped(f"no document says: {entry.unwritten}", "    ")
+    if entry.reason:
+        yield from _wrapped(f"reason: {entry.reason}", "    ")
     if entry.demands:
         yield from _wrapped(f"beyond its sentence, the check demands: {entry.demands}")
     yield "  contest: an issue with the id and a public document's sentence that says otherwise (CONTRIBUTING.md)"

@@ -7,14 +7,17 @@ An id is never reused, renamed or silently removed: a retired id stays listed, w
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from conformance import documents
+from msgspec import Meta, structs
+
+from conformance import documents, formats
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 from conformance.suite.registry import basis as bases
 from conformance.suite.registry.basis import Basis
 
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     import pytest
 
 FOLDER = Path(__file__).parent / "requirements"
-SCHEMA = Path(__file__).parent / "requirements.schema.json"
 MARK = "requirements"
 PLAYED_FEATURES = frozenset({"consolidation"})
 """Features that no requirement names, because they change how scenarios are run, not what is judged."""
@@ -41,46 +43,72 @@ class Level(StrEnum):
     COMPAT = "COMPAT"
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A limit that the specification accepts: its row, and a human-readable reason."""
+ENDED = {"until": ["successors"], "successors": ["until"]}
+"""Fields of an entry that need each other."""
+Minor = Annotated[str, Meta(pattern=r"^1\.[0-9]+$")]
+Id = Annotated[str, Meta(pattern="^[A-Z]{2,10}-[0-9]{3}$", description="an id is AREA-NNN, for example GANG-004")]
 
-    row: str
-    reason: str
+
+class Limit(Format, frozen=True):
+    """A limit that the specification accepts: where it does not hold, that is nobody's failure."""
+
+    row: Annotated[Text, Meta(description="the id of the accepted limit")]
+    reason: Annotated[str, Meta(min_length=10, description="why it does not hold, for people")]
 
     def __str__(self) -> str:
         return f"{self.row}: {self.reason}"
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """One normative sentence. `roles` are the roles that it judges; `feature` is empty for requirements on all
-    implementations; `unless` are the features that exempt an implementation; `seed` names the proposal that the
-    requirement rests on if upstream's contract does not contain it. `violation` is a title for its failure.
-    `kubernetes` is the minimum minor version, if the requirement follows from a promise of Kubernetes. `limit`: the
-    specification accepts that the requirement does not hold; a violation is shown, but does not count as a failure."""
+class RequirementEntry(Basis, frozen=True, kw_only=True):
+    """One normative sentence, as an entry of a file. `feature` is empty for requirements on all implementations;
+    `seed` is empty for requirements of upstream's contract."""
 
-    id: str
-    profile: str
-    level: Level
-    text: str
-    source: tuple[str, ...]
-    since: str
-    roles: tuple[str, ...]
-    feature: str = ""
-    unless: tuple[str, ...] = ()
-    reproduce: tuple[str, ...] = ()
-    violation: str = ""
-    seed: str = ""
-    kubernetes: str = ""
+    id: Id
+    violation: Annotated[
+        str,
+        Meta(
+            min_length=10,
+            max_length=110,
+            pattern="^[A-Za-z].*[^.]$",
+            description="what is wrong where it does not hold, as the title of a failure",
+        ),
+    ] = ""
+    level: Annotated[Level, Meta(description="of RFC 2119; COMPAT if only upstream's code does so")]
+    text: Annotated[str, Meta(min_length=10, description="one normative sentence")]
+    source: Annotated[tuple[Text, ...], Meta(min_length=1, description="ids of the facts in the specification")]
+    since: Annotated[Text, Meta(description="the first Grove version that it applies to")]
+    kubernetes: Annotated[Minor, Meta(description="the first minor version of Kubernetes that it holds from")] = ""
     limit: Limit | None = None
-    until: str = ""
-    """The last release of Grove for which the requirement holds; empty if it still holds."""
-    successors: tuple[str, ...] = ()
-    """The requirements that replace it for later releases."""
-    basis: Basis = bases.NO_BASIS
-    demands: str = ""
-    """What its check demands beyond the sentence."""
+    roles: Annotated[
+        tuple[Literal["operator", "gang-scheduler"], ...],
+        Meta(min_length=1, description="the roles that it judges", extra_json_schema={"uniqueItems": True}),
+    ]
+    feature: Annotated[Text, Meta(description="the feature that an implementation must claim")] = ""
+    until: Annotated[Text, Meta(description="the last Grove version that it applies to")] = ""
+    successors: Annotated[
+        tuple[Id, ...],
+        Meta(
+            min_length=1,
+            description="the requirements that say the same of later versions",
+            extra_json_schema={"uniqueItems": True},
+        ),
+    ] = ()
+    unless: Annotated[
+        tuple[Text, ...], Meta(min_length=1, description="features of implementations that it does not hold for")
+    ] = ()
+    demands: Annotated[
+        str, Meta(min_length=5, description="what its check demands beyond the sentence, time limits above all")
+    ] = ""
+    seed: Annotated[
+        Text, Meta(description="the proposal that it rests on, if no release of upstream has what it says")
+    ] = ""
+    reproduce: Annotated[tuple[str, ...], Meta(description="kubectl commands that reproduce it by hand")] = ()
+
+
+class Requirement(RequirementEntry, frozen=True, kw_only=True):
+    """A requirement of a profile."""
+
+    profile: str
 
     @property
     def decides(self) -> bool:
@@ -88,21 +116,31 @@ class Requirement:
         return self.level is Level.MUST and not self.seed
 
 
-@dataclass(frozen=True)
-class Retired:
+class Retired(Format, frozen=True):
     """An id that is no longer judged and never reused."""
 
-    id: str
-    text: str
-    reason: str
+    id: Id
+    text: Text
+    reason: Annotated[Text, Meta(description="why it is no longer judged")]
 
 
-@dataclass(frozen=True)
-class ClusterNeeds:
-    """The minor version of Kubernetes and the sets of features that a profile needs."""
+class ClusterNeeds(Format, frozen=True):
+    """The minor version of Kubernetes and the sets of features (fixtures/features/) that a profile needs."""
 
-    kubernetes: str
-    features: tuple[str, ...]
+    kubernetes: Annotated[Minor, Meta(description="a pinned minor version")]
+    features: tuple[Text, ...]
+
+
+class RequirementList(Format, frozen=True, kw_only=True):
+    """The format of a file of requirements."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["Requirements"]
+    profile: Annotated[str, Meta(pattern="^[a-z][a-z-]*$")]
+    text: Annotated[Text, Meta(description="one sentence that says what the profile covers")]
+    cluster: ClusterNeeds | None = None
+    requirements: list[Annotated[RequirementEntry, Meta(extra_json_schema={"dependentRequired": ENDED})]]
+    retired: tuple[Retired, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,61 +180,37 @@ def _load(folder: Path) -> Registry:
     profiles: dict[str, str] = {}
     requirements: dict[str, Requirement] = {}
     retired: dict[str, Retired] = {}
-    used_ids: dict[str, tuple[documents.Document, documents.Field]] = {}
+    used_ids: dict[str, str] = {}
     clusters: dict[str, ClusterNeeds] = {}
     for path in sorted(folder.glob("*.yaml")):
-        document = documents.read(path, SCHEMA)
-        bases.check(document)
-        profile = document.value["profile"]
-        if profile in profiles:
+        document, file = formats.read(path, RequirementList)
+        bases.check(document, file.requirements)
+        if file.profile in profiles:
             hint = "put the entries into the other one"
-            raise UsageError(f"profile {profile} has two files", where=document.location("profile"), hint=hint)
-        profiles[profile] = " ".join(document.value["text"].split())
-        if needs := document.value.get("cluster"):
-            clusters[profile] = ClusterNeeds(needs["kubernetes"], tuple(needs["features"]))
-        for part in ("requirements", "retired"):
-            for number, entry in enumerate(document.value.get(part, ())):
-                field = (part, number, "id")
-                if entry["id"] in used_ids:
-                    other_document, earlier_field = used_ids[entry["id"]]
-                    problem = f"{entry['id']} is already used in {other_document.location(*earlier_field)}"
-                    place = document.location(*field)
-                    raise UsageError(problem, where=place, hint="give it a new number: ids are never reused")
-                used_ids[entry["id"]] = document, field
-        requirements |= {entry["id"]: _requirement(profile, entry) for entry in document.value["requirements"]}
-        retired |= {
-            entry["id"]: Retired(entry["id"], " ".join(entry["text"].split()), entry["reason"])
-            for entry in document.value.get("retired", ())
+            raise UsageError(f"profile {file.profile} has two files", where=document.location("profile"), hint=hint)
+        profiles[file.profile] = file.text
+        if file.cluster:
+            clusters[file.profile] = file.cluster
+        parts: dict[str, Sequence[RequirementEntry | Retired]] = {
+            "requirements": file.requirements,
+            "retired": file.retired,
         }
+        for part, entries in parts.items():
+            for number, entry in enumerate(entries):
+                place = document.location(part, number, "id")
+                if entry.id in used_ids:
+                    problem = f"{entry.id} is already used in {used_ids[entry.id]}"
+                    raise UsageError(problem, where=place, hint="give it a new number: ids are never reused")
+                used_ids[entry.id] = place
+        requirements |= {
+            entry.id: Requirement(profile=file.profile, **structs.asdict(entry)) for entry in file.requirements
+        }
+        retired |= {entry.id: entry for entry in file.retired}
     if not profiles:
         raise UsageError(
             "has no requirements", where=documents.display_path(folder), hint="name a folder of YAML files"
         )
     return Registry(profiles, dict(sorted(requirements.items())), dict(sorted(retired.items())), clusters)
-
-
-def _requirement(profile: str, entry: Mapping[str, Any]) -> Requirement:
-    unless = entry.get("unless", ())
-    return Requirement(
-        id=entry["id"],
-        profile=profile,
-        level=Level(entry["level"]),
-        text=" ".join(entry["text"].split()),
-        source=tuple(entry["source"]),
-        since=entry["since"],
-        roles=tuple(entry["roles"]),
-        feature=entry.get("feature", ""),
-        unless=(unless,) if isinstance(unless, str) else tuple(unless),
-        reproduce=tuple(entry.get("reproduce", ())),
-        violation=entry.get("violation", ""),
-        seed=entry.get("seed", ""),
-        kubernetes=entry.get("kubernetes", ""),
-        limit=Limit(**entry["limit"]) if "limit" in entry else None,
-        until=entry.get("until", ""),
-        successors=tuple(entry.get("successors", ())),
-        basis=bases.read(entry),
-        demands=" ".join(entry.get("demands", "").split()),
-    )
 
 
 def requirements(*ids: str) -> pytest.MarkDecorator:

@@ -1,0 +1,37 @@
+"""Tests that a mistake in a data file that only this project writes is refused, with its field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import formats
+from conformance.errors import UsageError
+from conformance.suite.registry import basis
+
+Mistake = tuple[Path, Any, str, str, str]
+
+MISTAKES: list[Mistake] = [
+    (
+        basis.FILE,
+        basis.DocumentList,
+        "state: merged",
+        "state: merget",
+        '.state: "merget" is not known here — did you mean "merged"?',
+    ),
+]
+"""A file, its format, a text in it, a wrong text, and the end of the message."""
+
+
+@pytest.mark.parametrize(("file", "kind", "text", "mistake", "message"), MISTAKES)
+def test_a_mistake_is_reported_with_its_field(
+    tmp_path: Path, file: Path, kind: Any, text: str, mistake: str, message: str
+) -> None:
+    content = file.read_text("utf-8").replace(text, mistake, 1)
+    (tmp_path / file.name).write_text(content, "utf-8")
+    with pytest.raises(UsageError) as caught:
+        formats.read(tmp_path / file.name, kind)
+    line = content[: content.index(mistake)].count("\n") + 1
+    assert f"{file.name}:{line}: " in str(caught.value) and str(caught.value).endswith(message)
