@@ -88,8 +88,9 @@ bench: $(READY)  ## measure requests to the API server, lists, scheduling cycles
 assets: $(READY)  ## download or build the control-plane programs and print their paths (ARGS="--kubernetes 1.37")
 	@$(RUN) assets $(ARGS)
 
-docs: $(READY)  ## regenerate docs/requirements.md, docs/coverage.md, docs/contract.md, the tables of findings and of who conforms
+docs: $(READY)  ## regenerate docs/requirements.md, docs/coverage.md, docs/contract.md, the tables of findings and of who conforms, the schemas for editors
 	@$(BIN)/python -m tests.coverage.page
+	@$(BIN)/python -m tests.public_schemas
 	@$(BIN)/python -m tests.findings.page
 	@for page in README.md docs/implementations/README.md; do $(RUN) report matrix docs/implementations --to $$page || exit; done
 

@@ -155,16 +155,6 @@ def _value(path: Path, text: str, lines: dict[Field, int], limit: int, *, by_sui
         loader.dispose()
 
 
-def below(document: Document, *field: str | int) -> Document:
-    """Return the mapping in a field as a document of its own, with the lines of the file."""
-    value: Any = document.value
-    for step in field:
-        value = value[step]
-    depth = len(field)
-    lines = {path[depth:]: line for path, line in document.lines.items() if path[:depth] == field}
-    return Document(document.path, value, lines)
-
-
 def check(document: Document, schema: Path | str) -> None:
     """Raise UsageError with the first violation, by line, of a JSON schema: a file, or its text. Missing fields are
     reported last, because a missing field is often a misspelled one that is reported as unknown."""

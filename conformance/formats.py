@@ -54,7 +54,8 @@ def _schema(kind: Hashable) -> str:
 
 
 def _strict(rule: Any) -> Any:
-    """Return a schema in which a field that may be absent may not be null, and a literal is a constant."""
+    """Return a schema in which a field that may be absent may not be null, and a literal is a constant. The type of a
+    value is the first rule about it, because it makes the best message."""
     if isinstance(rule, list):
         return [_strict(entry) for entry in rule]
     if not isinstance(rule, dict):
@@ -64,6 +65,10 @@ def _strict(rule: Any) -> Any:
         choices = [choice for choice in strict.pop("anyOf") if choice != {"type": "null"}]
         strict |= choices[0] if len(choices) == 1 else {"anyOf": choices}
         strict.pop("default")
+    if "anyOf" in strict:
+        types = [choice.get("type", "object") for choice in strict["anyOf"]]
+        strict["type"] = sorted(types, key=lambda name: name == "array")
     if isinstance(strict.get("enum"), list) and len(strict["enum"]) == 1:
         strict["const"] = strict.pop("enum")[0]
-    return strict
+    first = ("$ref", "const", "type")
+    return dict(sorted(strict.items(), key=lambda item: first.index(item[0]) if item[0] in first else len(first)))

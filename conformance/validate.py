@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from conformance import documents
-from conformance.cluster import features, fleets, nodes, pod_behaviors, policies, stages
+from conformance.cluster import features, fleets, node_profiles, pod_behaviors, policies, stages
 from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove import health, lines, samples, served, workloads
@@ -43,7 +43,7 @@ def _samples(path: Path) -> None:
 Validator = tuple[str, str, Callable[[Path], object]]
 
 VALIDATORS: list[Validator] = [
-    ("kwok-profiles", "nodes/*.yaml", nodes.load_profile),
+    ("kwok-profiles", "nodes/*.yaml", node_profiles.load),
     ("kwok-profiles", "behaviors.yaml", pod_behaviors.read),
     ("kwok-profiles", "fleets/*.yaml", fleets.load),
     ("kwok-profiles", "stages/*/*.yaml", stages.load_file),

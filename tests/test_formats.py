@@ -11,6 +11,8 @@ from msgspec import Meta, field
 from conformance import formats
 from conformance.errors import UsageError
 from conformance.formats import Format, Text
+from tests.public_schemas import PUBLIC
+from tests.public_schemas import text as schema_text
 
 
 class Shelf(Format, frozen=True):
@@ -71,3 +73,8 @@ def test_a_mistake_is_reported_with_its_field(
     with pytest.raises(UsageError) as caught:
         read(tmp_path, text)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("path", PUBLIC, ids=lambda path: path.name)
+def test_the_schema_for_editors_is_the_one_that_is_checked(path: Path) -> None:
+    assert path.read_text("utf-8") == schema_text(PUBLIC[path]), "run `make docs`"

@@ -10,21 +10,26 @@ mixed              a fleet of several profiles, from `kwok-profiles/fleets/`
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from conformance import bounded, documents
-from conformance.cluster import nodes, resizing
-from conformance.cluster.nodes import KEYS, Keys, Manifest, NodeProfile
+from msgspec import Meta, field
+
+from conformance import bounded, documents, formats
+from conformance.cluster import node_profiles, nodes, resizing
+from conformance.cluster.node_profiles import LabelValue, NodeProfile, ProfileFormat
+from conformance.cluster.nodes import KEYS, Keys, Manifest
 from conformance.cluster.state import NAME
 from conformance.data import folder
 from conformance.documents import Document
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 from conformance.suggestions import explain_missing
 
 _REQUEST = re.compile(r"(?P<name>[a-z0-9-]+|.+\.ya?ml)(:(?P<count>[1-9][0-9]*)(?P<unit>|nodes?|racks?|blocks?))?")
@@ -58,6 +63,72 @@ class FleetPart:
     occupied: int = 0
 
 
+class PartFormat(Format, frozen=True):
+    """A part of a fleet, as written."""
+
+    profile: Annotated[str, Meta(description="a node profile")]
+    nodes: Annotated[int, Meta(ge=1)] | None = None
+    racks: Annotated[int, Meta(ge=1, description="number of full racks")] | None = None
+    block: Annotated[
+        str,
+        Meta(
+            pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="the block that these nodes share with other parts"
+        ),
+    ] = ""
+    labels: (
+        Annotated[
+            dict[str, LabelValue],
+            Meta(description="labels for the place of these nodes, instead of a zone, blocks and racks of the profile"),
+        ]
+        | None
+    ) = None
+    occupied: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=256,
+            description="how many GPUs of each of these nodes are taken, as by --occupied",
+        ),
+    ] = 0
+
+
+class DeviceClass(Format, frozen=True):
+    """A DeviceClass of the cluster."""
+
+    name: Text
+    extended_resource_name: (
+        Annotated[Text, Meta(description="the extended resource that its devices can serve")] | None
+    ) = None
+    selectors: Annotated[list[Text], Meta(description="CEL expressions for its devices")] = field(default_factory=list)
+
+    def manifest(self) -> Manifest:
+        """Return the object."""
+        spec: Manifest = {"selectors": [{"cel": {"expression": text}} for text in self.selectors]}
+        if self.extended_resource_name:
+            spec["extendedResourceName"] = self.extended_resource_name
+        metadata = {"name": self.name}
+        return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": metadata, "spec": spec}
+
+
+class FleetFormat(Format, frozen=True):
+    """Nodes of several profiles in one topology."""
+
+    description: Annotated[Text, Meta(description="one sentence that describes the fleet")]
+    parts: Annotated[
+        list[
+            Annotated[PartFormat, Meta(extra_json_schema={"oneOf": [{"required": ["nodes"]}, {"required": ["racks"]}]})]
+        ],
+        Meta(min_length=1),
+    ]
+    profiles: Annotated[
+        dict[Annotated[str, Meta(pattern="^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$")], ProfileFormat],
+        Meta(description="node profiles of this fleet alone, by name, in the form of nodes.schema.json"),
+    ] = field(default_factory=dict)
+    device_classes: Annotated[list[DeviceClass], Meta(description="DeviceClasses of the cluster")] = field(
+        default_factory=list
+    )
+
+
 @dataclass(frozen=True)
 class Fleet:
     """Nodes of one or several profiles in one topology."""
@@ -65,7 +136,7 @@ class Fleet:
     name: str
     description: str
     parts: tuple[FleetPart, ...]
-    device_classes: tuple[Manifest, ...] = field(default=(), compare=False)
+    device_classes: tuple[Manifest, ...] = dataclasses.field(default=(), compare=False)
 
 
 def names() -> list[str]:
@@ -149,16 +220,16 @@ def _parse(argument: str, location: str) -> FleetRequest | Fleet:
 
 
 def _built_in_profile(name: str, location: str) -> NodeProfile:
-    if name not in nodes.profile_names():
+    if name not in node_profiles.names():
         raise UsageError(
             f"unknown node profile {name!r}", where=location, hint=documents.suggestion(name, _all_names())
         )
-    return nodes.profile(name)
+    return node_profiles.profile(name)
 
 
 def _all_names() -> list[str]:
     """Return the names of all profiles and fleets."""
-    return [*nodes.profile_names(), *names()]
+    return [*node_profiles.names(), *names()]
 
 
 def _profile_or_fleet_from_file(path: Path, location: str) -> NodeProfile | Fleet:
@@ -170,7 +241,7 @@ def _profile_or_fleet_from_file(path: Path, location: str) -> NodeProfile | Flee
         hint = "nodes are named after it: use lower-case letters, digits and inner hyphens"
         raise UsageError(f"{path.stem!r} is not a valid name for nodes", where=f"{location} {path}", hint=hint)
     text = bounded.text(path, bounded.MAX_MANIFEST_BYTES, documents.display_path(path))
-    return load(path) if _FLEET.search(text) else nodes.load_profile(path)
+    return load(path) if _FLEET.search(text) else node_profiles.load(path)
 
 
 @cache
@@ -184,13 +255,13 @@ def fleet(name: str) -> Fleet:
 
 def load(path: Path) -> Fleet:
     """Read and check one fleet file. Raises UsageError if the file is invalid."""
-    schema = folder("kwok-profiles") / "fleets.schema.json"
-    document = documents.read(path, schema, max_bytes=bounded.MAX_MANIFEST_BYTES)
+    document, file = formats.read(path, FleetFormat, max_bytes=bounded.MAX_MANIFEST_BYTES)
     own_profiles = {
-        name: nodes.profile_below(document, name, "profiles", name) for name in document.value.get("profiles", ())
+        name: node_profiles.resolve(profile, name, document, "profiles", name)
+        for name, profile in file.profiles.items()
     }
     fleet_parts: list[FleetPart] = []
-    for index, entry in enumerate(document.value["parts"]):
+    for index, entry in enumerate(file.parts):
         part = _part(document, index, entry, own_profiles)
         if _kind(part) in [_kind(earlier_part) for earlier_part in fleet_parts]:
             location = document.location("parts", index, "profile")
@@ -200,32 +271,23 @@ def load(path: Path) -> Fleet:
         raise UsageError(
             f"has more than {MAX_NODES:,} nodes", where=document.location("parts"), hint="reduce the counts"
         )
-    classes = tuple(_device_class(entry) for entry in document.value.get("deviceClasses", ()))
-    return Fleet(path.stem, document.value["description"], tuple(fleet_parts), classes)
+    classes = tuple(entry.manifest() for entry in file.device_classes)
+    return Fleet(path.stem, file.description, tuple(fleet_parts), classes)
 
 
-def _part(
-    document: Document, index: int, entry: Mapping[str, Any], own_profiles: Mapping[str, NodeProfile]
-) -> FleetPart:
-    name = entry["profile"]
-    if name not in own_profiles and name not in nodes.profile_names():
-        hint = documents.suggestion(name, [*own_profiles, *nodes.profile_names()])
+def _part(document: Document, index: int, entry: PartFormat, own_profiles: Mapping[str, NodeProfile]) -> FleetPart:
+    name = entry.profile
+    if name not in own_profiles and name not in node_profiles.names():
+        hint = documents.suggestion(name, [*own_profiles, *node_profiles.names()])
         location = document.location("parts", index, "profile")
         raise UsageError(f"unknown node profile {name!r}", where=location, hint=hint)
-    profile = own_profiles[name] if name in own_profiles else nodes.profile(name)
-    count = entry["nodes"] if "nodes" in entry else entry["racks"] * _nodes_per_unit(profile, "rack")
-    return FleetPart(profile, count, entry.get("block", ""), entry.get("labels"), entry.get("occupied", 0))
+    profile = own_profiles[name] if name in own_profiles else node_profiles.profile(name)
+    count = entry.nodes or (entry.racks or 0) * _nodes_per_unit(profile, "rack")
+    return FleetPart(profile, count, entry.block, entry.labels, entry.occupied)
 
 
 def _kind(part: FleetPart) -> tuple[str, Mapping[str, str] | None, int]:
     return part.profile.name, part.location, part.occupied
-
-
-def _device_class(entry: Mapping[str, Any]) -> Manifest:
-    selectors = {"selectors": [{"cel": {"expression": text}} for text in entry.get("selectors", ())]}
-    spec = {key: entry[key] for key in ("extendedResourceName",) if key in entry} | selectors
-    metadata = {"name": entry["name"]}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": metadata, "spec": spec}
 
 
 def manifests(fleet_of_profiles: Fleet, pool: str = "", keys: Keys = KEYS) -> list[Manifest]:

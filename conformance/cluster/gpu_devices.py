@@ -20,7 +20,7 @@ import yaml
 
 from conformance.cluster import device_pools, gpu_partitions
 from conformance.cluster.annotations import decoded
-from conformance.cluster.device_pools import DevicePool
+from conformance.cluster.device_pools import CounterSet, Device, DevicePool
 from conformance.cluster.gpu_partitions import Partitions
 from conformance.cluster.nodes import GPU, OCCUPIED, PER_ROOT, PROFILE, Manifest
 from conformance.data import folder
@@ -185,7 +185,7 @@ def _pool_manifests(
     failures, occupied_cards = failures_of(annotations), _occupied_cards(annotations)
     devices = [_with_taints(device, failures, occupied_cards) for device in pool.complete_devices()]
     contents = {_suffix("", index): {"devices": part} for index, part in enumerate(_parts(devices, MAX_DEVICES))}
-    for index, part in enumerate(_parts(pool.shared_counters, MAX_COUNTER_SETS)):
+    for index, part in enumerate(_parts(msgspec.to_builtins(pool.shared_counters), MAX_COUNTER_SETS)):
         contents[_suffix("-counters", index)] = {"sharedCounters": part}
     pool_name = pool.pool_name(node)
     reference = {"name": pool_name, "generation": generation, "resourceSliceCount": len(contents)}
@@ -209,7 +209,8 @@ def _gpu_pools(node: str, annotations: Mapping[str, str] | None) -> list[DeviceP
     devices = [device for index in range(gpus.count) for device in _card_devices(node, index, gpus, partitions)]
     is_dynamic = partitions is not None and partitions.dynamic
     sets = [_counter_set(index, gpus, partitions) for index in range(gpus.count)] if partitions and is_dynamic else []
-    return [DevicePool(driver=DRIVER, devices=devices, shared_counters=sets)]
+    counters = msgspec.convert(sets, list[CounterSet])
+    return [DevicePool(driver=DRIVER, devices=msgspec.convert(devices, list[Device]), shared_counters=counters)]
 
 
 def _with_taints(

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-import msgspec
+from msgspec import Meta
 
 from conformance.cluster.annotations import decoded
 from conformance.documents import Document
 from conformance.errors import UsageError
+from conformance.formats import Format
 from conformance.suggestions import suggestion
 
 PARTITIONS = "conformance.grove.io/gpu-partitions"
@@ -23,23 +25,45 @@ MAX_PER_CARD = 63
 """Maximum number of possible partitions of a card. A slice has place for them and for the card (DRA-03)."""
 
 
-class PartitionProfile(msgspec.Struct, rename="camel", frozen=True):
+Slices = Annotated[int, Meta(ge=1, le=16)]
+
+
+class PartitionProfile(Format, frozen=True):
     """One size of partitions. `placements` are the memory slices at which such a partition can begin."""
 
-    compute_slices: int
-    memory_slices: int
-    placements: tuple[int, ...]
+    compute_slices: Slices
+    memory_slices: Slices
+    placements: Annotated[
+        tuple[Annotated[int, Meta(ge=0, le=15)], ...],
+        Meta(
+            min_length=1,
+            description="the memory slices at which such a partition can begin",
+            extra_json_schema={"uniqueItems": True},
+        ),
+    ]
 
 
-class Partitions(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+class Partitions(Format, frozen=True, omit_defaults=True):
     """The partitions of each card of a node. `split` names the profiles of the partitions into which each card is
     split; if `dynamic`, all partitions are possible."""
 
-    compute_slices: int
-    memory_slices: int
-    profiles: dict[str, PartitionProfile]
-    split: tuple[str, ...] = ()
-    dynamic: bool = False
+    compute_slices: Annotated[Slices, Meta(description="how many compute slices a card has")]
+    memory_slices: Annotated[Slices, Meta(description="how many memory slices a card has")]
+    profiles: Annotated[
+        dict[Annotated[str, Meta(pattern=r"^[a-z0-9]+(\.[a-z0-9]+)*$", max_length=32)], PartitionProfile],
+        Meta(min_length=1, description="the sizes of partitions, by name, as in 1g.10gb"),
+    ]
+    split: Annotated[
+        tuple[str, ...],
+        Meta(min_length=1, description="the profiles of the partitions into which each card is split"),
+    ] = ()
+    dynamic: Annotated[
+        bool,
+        Meta(
+            description="offer all partitions beside the whole card, with shared counters",
+            extra_json_schema={"const": True},
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -76,29 +100,24 @@ def slice_counters(partitions: Partitions, partition: GpuPartition | None = None
     return {"compute-slices": compute, **{f"memory-slice-{index}": 1 for index in memory}}
 
 
-def load(document: Document) -> Partitions | None:
-    """Return `partitions` of a node profile; None if it has none. Raises UsageError if a card cannot have them (file,
-    line, field)."""
-    if "partitions" not in document.value:
-        return None
-    partitions = msgspec.convert(document.value["partitions"], Partitions)
+def check(partitions: Partitions, document: Document, *field: str) -> None:
+    """Raise UsageError if a card cannot have the partitions that a file has in a field (file, line, field)."""
     card = f"a card of {partitions.compute_slices} compute and {partitions.memory_slices} memory slices"
     for name, profile in partitions.profiles.items():
-        location = document.location("partitions", "profiles", name)
+        location = document.location(*field, "profiles", name)
         ends = [placement + profile.memory_slices for placement in profile.placements]
         if profile.compute_slices > partitions.compute_slices or max(ends) > partitions.memory_slices:
             raise UsageError(f"does not fit on {card}", where=location, hint="reduce its slices or its placements")
     if (count := sum(1 for _ in _all_partitions(partitions))) > MAX_PER_CARD:
         hint = f"a card has at most {MAX_PER_CARD}: reduce the profiles or their placements"
-        raise UsageError(f"a card has {count} partitions", where=document.location("partitions", "profiles"), hint=hint)
+        raise UsageError(f"a card has {count} partitions", where=document.location(*field, "profiles"), hint=hint)
     for index, name in enumerate(partitions.split):
         if name not in partitions.profiles:
-            location = document.location("partitions", "split", index)
+            location = document.location(*field, "split", index)
             raise UsageError(f"unknown profile {name!r}", where=location, hint=suggestion(name, partitions.profiles))
     if _arrangement(partitions, partitions.split) is None:
-        location = document.location("partitions", "split")
+        location = document.location(*field, "split")
         raise UsageError(f"these partitions do not fit on {card} together", where=location, hint="remove some")
-    return partitions
 
 
 def _all_partitions(partitions: Partitions) -> Iterator[GpuPartition]:

@@ -1,4 +1,4 @@
-"""Fake nodes: manifests from the profiles in `kwok-profiles/nodes/`, creation and deletion.
+"""Fake nodes: manifests from profiles, creation and deletion.
 
 Invariant: a fleet is a pure function of profile, count, pool and labels (TP-34), and its domains are nested (TP-09).
 """
@@ -11,34 +11,27 @@ import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from tenacity import AsyncRetrying, RetryError, retry_if_result, wait_fixed
 
-from conformance import documents
-from conformance.cluster import device_pools, gpu_partitions, pace
-from conformance.cluster.device_pools import POOLS, DevicePool
-from conformance.cluster.gpu_partitions import PARTITIONS, Partitions
-from conformance.data import folder
-from conformance.documents import Document
+from conformance.cluster import device_pools, node_profiles, pace
+from conformance.cluster.device_pools import POOLS
+from conformance.cluster.gpu_partitions import PARTITIONS
+from conformance.cluster.node_profiles import GPU as GPU
+from conformance.cluster.node_profiles import NodeProfile
 from conformance.errors import HarnessError, UsageError
 from kube.client import Client
 from kube.errors import ApiError
 from kube.resource import NODES
 
-GPU = "nvidia.com/gpu"
 POOL = "conformance.grove.io/pool"
 PROFILE = "conformance.grove.io/profile"
 ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "kubernetes.io/block", "kubernetes.io/rack"
 HOSTNAME = "kubernetes.io/hostname"
 FABRIC = "nvidia.com/gpu.clique"
 """The label of a node whose GPUs are linked with those of other nodes by NVLink: the nodes with the same value."""
-EPHEMERAL_STORAGE = "1Ti"
-"""The ephemeral storage of a node whose profile does not set it: every kubelet reports some, and pods may request
-it."""
 SIMULATED_ANNOTATION = {"kwok.x-k8s.io/node": "fake"}
 """The annotation of nodes that KWOK simulates when it is installed by its chart. Other installations use the label
 `type: kwok`, or simulate all nodes."""
@@ -63,94 +56,6 @@ class Keys:
 
 
 KEYS = Keys()
-
-
-@dataclass(frozen=True)
-class NodeProfile:
-    """One kind of node. Quantities are strings in the format of Kubernetes."""
-
-    name: str
-    description: str
-    architecture: str
-    labels: Mapping[str, str]
-    capacity: Mapping[str, str]
-    allocatable: Mapping[str, str]
-    nodes_per_rack: int
-    """0 for nodes that are not in a rack or block."""
-    racks_per_block: int
-    rack_is_nvlink_domain: bool = False
-    gpus_per_pcie_root: int = 1
-    taints: Sequence[Mapping[str, str]] = ()
-    partitions: Partitions | None = None
-    pools: Sequence[DevicePool] = ()
-    gpu_metrics: Mapping[str, float] | None = None
-
-    @property
-    def gpus(self) -> int:
-        """Return the number of a node's GPUs that pods can request."""
-        return int(self.allocatable.get(GPU, "0"))
-
-
-def profile_names() -> list[str]:
-    """Return the names of all profiles."""
-    return sorted(path.stem for path in _profiles().glob("*.yaml"))
-
-
-@cache
-def profile(name: str) -> NodeProfile:
-    """Return the profile `name`. Raises UsageError if there is none, or if its file is wrong (file, line, field)."""
-    path = _profiles() / f"{name}.yaml"
-    if not path.is_file():
-        raise UsageError(f"unknown node profile {name!r}", hint=documents.suggestion(name, profile_names()))
-    return load_profile(path)
-
-
-def load_profile(path: Path) -> NodeProfile:
-    """Read and check one profile file. Raises UsageError if the file is invalid."""
-    document = documents.read(path, _schema())
-    parsed_profile = _parsed(document, path.stem)
-    count = parsed_profile.labels.get("nvidia.com/gpu.count")
-    if count is not None and count != str(parsed_profile.gpus):  # TP-33
-        raise UsageError(
-            f"is {count}, but {parsed_profile.gpus} are allocatable",
-            where=document.location("labels", "nvidia.com/gpu.count"),
-            hint="make them agree",
-        )
-    return parsed_profile
-
-
-def profile_below(document: Document, name: str, *field: str) -> NodeProfile:
-    """Return the profile that a file has in a field. Its nodes may have fewer GPUs than their labels say, as those of a
-    captured fleet. Raises UsageError if the profile is invalid (file, line, field)."""
-    part = documents.below(document, *field)
-    documents.check(part, _schema())
-    return _parsed(part, name)
-
-
-def _parsed(document: Document, name: str) -> NodeProfile:
-    data = document.value
-    capacity: dict[str, str] = {"ephemeral-storage": EPHEMERAL_STORAGE, **data["capacity"]}
-    for resource in data.get("allocatable", {}):
-        if resource not in capacity:
-            raise UsageError(
-                "is not in the capacity", where=document.location("allocatable", resource), hint="add it there too"
-            )
-    return NodeProfile(
-        name=name,
-        description=data["description"],
-        architecture=data["architecture"],
-        labels=data.get("labels", {}),
-        capacity=capacity,
-        allocatable={**capacity, **data.get("allocatable", {})},
-        nodes_per_rack=data.get("nodesPerRack", 0),
-        racks_per_block=data.get("racksPerBlock", 1),
-        rack_is_nvlink_domain=data.get("rackIsNvlinkDomain", False),
-        gpus_per_pcie_root=data.get("gpusPerPcieRoot", 1),
-        taints=data.get("taints", ()),
-        partitions=gpu_partitions.load(document),
-        pools=device_pools.load(document),
-        gpu_metrics=data.get("gpuMetrics"),
-    )
 
 
 def node_stem(node_profile: NodeProfile, pool: str = "", fleet: str = "") -> str:
@@ -200,7 +105,7 @@ def node_manifest(
         )
         if node_profile.rack_is_nvlink_domain:
             labels[FABRIC] = f"{uuid.uuid5(uuid.NAMESPACE_DNS, labels[keys.rack])}.0"
-    taints = [dict(taint) for taint in node_profile.taints]
+    taints: list[Manifest] = msgspec.to_builtins(node_profile.taints)
     if pool:
         labels[POOL] = pool
         taints.append({"key": POOL, "value": pool, "effect": "NoSchedule"})
@@ -240,7 +145,7 @@ def manifests(
     profile_name: str, count: int, pool: str = "", extra_labels: Mapping[str, str] | None = None
 ) -> list[Manifest]:
     """Return `count` nodes of one profile."""
-    node_profile = profile(profile_name)
+    node_profile = node_profiles.profile(profile_name)
     return [node_manifest(node_profile, index, pool, extra_labels) for index in range(count)]
 
 
@@ -320,11 +225,3 @@ def _address(stem: str, index: int) -> str:
     harmless."""
     start = zlib.crc32(stem.encode()) % (1 << 20)
     return str(ipaddress.IPv4Address("172.16.0.0") + (start + index) % (1 << 20))
-
-
-def _profiles() -> Path:
-    return folder("kwok-profiles") / "nodes"
-
-
-def _schema() -> Path:
-    return folder("kwok-profiles") / "nodes.schema.json"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from conformance.cluster import fleet_creation, fleets, gpu_devices, gpu_occupancy, nodes
+from conformance.cluster import fleet_creation, fleets, gpu_devices, gpu_occupancy, node_profiles, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.commands import output
 from conformance.commands.named_cluster import RequiredName, call_api, find_started
@@ -90,8 +90,8 @@ def remove(
 def profiles() -> None:
     """List the node profiles, and the fleets that combine several profiles."""
     table = Table("name", "GPUs", "description")
-    for profile in nodes.profile_names():
-        node_profile = nodes.profile(profile)
+    for profile in node_profiles.names():
+        node_profile = node_profiles.profile(profile)
         table.add_row(profile, str(node_profile.gpus), node_profile.description)
     for fleet in fleets.names():
         gpus = sum(part.profile.gpus * part.nodes for part in fleets.fleet(fleet).parts)

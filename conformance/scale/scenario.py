@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from conformance import documents
-from conformance.cluster import gpu_devices, nodes, stages
+from conformance.cluster import gpu_devices, node_profiles, stages
 from conformance.data import folder
 from conformance.errors import UsageError
 from conformance.grove.expected import ExpectedObjects, expected
@@ -118,7 +119,7 @@ def read(path: Path) -> LoadScenario:
     document = documents.read(path, folder("fixtures") / "scale" / "scenario.schema.json")
     data = document.value
     try:
-        profile = nodes.profile(data["nodes"]["profile"])
+        profile = node_profiles.profile(data["nodes"]["profile"])
     except UsageError as error:
         raise UsageError(error.what, where=document.location("nodes", "profile"), hint=error.hint) from error
     manifest = _manifest(document)
@@ -127,7 +128,10 @@ def read(path: Path) -> LoadScenario:
         "replicas": data["replicas"],
         "manifest": manifest,
         "phases": data.get("phases", DEFAULT_PHASES),
-        "nodes": {"count": data["nodes"]["count"], "profile": vars(profile) | {"description": "", "name": ""}},
+        "nodes": {
+            "count": data["nodes"]["count"],
+            "profile": msgspec.structs.asdict(profile) | {"description": "", "name": ""},
+        },
         "stages": stages.load(STAGES),
     }
     if "claimTemplates" in data or "gpus" in data["nodes"]:

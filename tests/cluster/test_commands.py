@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from conformance import cli
-from conformance.cluster import controlplane, fleets, nodes
+from conformance.cluster import controlplane, fleets, node_profiles
 from conformance.cluster.state import ClusterRecord, Owner, StateRoot
 from conformance.errors import Exit, HarnessError, UsageError
 from conformance.validate import VALIDATORS
@@ -234,7 +234,7 @@ def test_empty_lists_print_none(state: StateRoot) -> None:
 
 def test_the_node_profiles_and_fleets_are_listed() -> None:
     lines = run_in_process("cluster", "nodes", "profiles").stdout.splitlines()
-    assert all(any(f" {name} " in line for line in lines) for name in [*nodes.profile_names(), *fleets.names()])
+    assert all(any(f" {name} " in line for line in lines) for name in [*node_profiles.names(), *fleets.names()])
     assert any("mixed" in line and " 152 " in line for line in lines)
 
 
@@ -287,7 +287,7 @@ def test_every_invalid_data_file_is_reported(
     (tmp_path / "a.yaml").write_text("description: 1\n")
     (tmp_path / "b.yaml").write_text("- x\n")
     monkeypatch.setattr("conformance.validate.folder", lambda name: tmp_path)
-    monkeypatch.setattr("conformance.validate.VALIDATORS", [("any", "*.yaml", nodes.load_profile)])
+    monkeypatch.setattr("conformance.validate.VALIDATORS", [("any", "*.yaml", node_profiles.load)])
     assert VALIDATORS
     monkeypatch.setattr(sys, "argv", ["grove-conformance", "validate"])
     with pytest.raises(SystemExit) as caught:

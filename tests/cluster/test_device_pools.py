@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from conformance.cluster import fleets, gpu_devices
-from conformance.cluster.device_pools import DevicePool, with_common_fields
+from conformance.cluster.device_pools import Device, DevicePool, with_common_fields
 from conformance.errors import UsageError
 from tests.cluster.device_nodes import slices
 
@@ -71,9 +72,9 @@ def test_common_fields_are_written_once() -> None:
         {"name": f"d-{index}", "attributes": {"kind": {"string": "fast"}, "index": {"int": index}}}
         for index in (0, 0, 2)
     ]
-    pool = with_common_fields(DevicePool(driver="a.example.com", devices=devices))
+    pool = with_common_fields(DevicePool(driver="a.example.com", devices=msgspec.convert(devices, list[Device])))
     assert pool.attributes == {"kind": {"string": "fast"}} and pool.capacity == {}
-    assert pool.devices[2] == {"name": "d-2", "attributes": {"index": {"int": 2}}}
+    assert pool.devices[2] == Device("d-2", {"index": {"int": 2}})
     assert pool.complete_devices() == devices
 
 

@@ -165,7 +165,7 @@ def test_a_file_of_the_user_can_be_a_fleet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("arm64", "arm65", "mine.yaml:4: architecture: "),
+        ("arm64", "arm65", "mine.yaml:4: profiles.npu.architecture: "),
         ("example.com/row: b", "example.com/row: a", "mine.yaml:9: parts[1].profile: duplicate profile"),
         ("nodes: 2", "nodes: 10001", "parts: has more than 10,000 nodes"),
         ("profile: npu", "profile: npo", "unknown node profile 'npo' — did you mean"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster import gpu_devices, gpu_partitions, nodes
+from conformance.cluster import gpu_devices, gpu_partitions, node_profiles, nodes
 from conformance.cluster.gpu_devices import DeviceFailure
 from conformance.errors import UsageError
 from tests.cluster.device_nodes import devices_node, slices
@@ -38,7 +38,7 @@ def node(tmp_path: Path, partitions: str) -> nodes.Manifest:
     """Return a node with devices, whose profile has these lines in its partitions."""
     path = tmp_path / "split.yaml"
     path.write_text(PROFILE + partitions)
-    (manifest,) = gpu_devices.offered([nodes.node_manifest(nodes.load_profile(path), 0)], "devices")
+    (manifest,) = gpu_devices.offered([nodes.node_manifest(node_profiles.load(path), 0)], "devices")
     return manifest
 
 
@@ -154,6 +154,6 @@ def test_partitions_that_no_card_can_have_are_a_mistake(tmp_path: Path, profiles
     path = tmp_path / "wrong.yaml"
     path.write_text(PROFILE.replace(PROFILES, profiles) + "  dynamic: true\n")
     with pytest.raises(UsageError) as caught:
-        nodes.load_profile(path)
+        node_profiles.load(path)
     assert message in str(caught.value) and "\n" not in str(caught.value)
     assert re.search(r"wrong\.yaml:[89]: partitions\.profiles", str(caught.value))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.cluster import nodes
+from conformance.cluster import node_profiles, nodes
 from conformance.errors import UsageError
 
 H100 = "dgx-h100"
@@ -49,9 +49,9 @@ def test_extra_labels_are_added_last() -> None:
     assert node["metadata"]["labels"]["a"] == "b" and node["metadata"]["labels"][nodes.ZONE] == "zone-z"
 
 
-@pytest.mark.parametrize("name", [n for n in nodes.profile_names() if nodes.profile(n).nodes_per_rack])
+@pytest.mark.parametrize("name", [n for n in node_profiles.names() if node_profiles.profile(n).nodes_per_rack])
 def test_domains_are_nested_and_manifests_are_deterministic(name: str) -> None:
-    profile = nodes.profile(name)
+    profile = node_profiles.profile(name)
     manifests = nodes.manifests(name, 3 * profile.nodes_per_rack, pool="p")
     assert manifests == nodes.manifests(name, 3 * profile.nodes_per_rack, pool="p")
     labels = [node["metadata"]["labels"] for node in manifests]
@@ -82,7 +82,7 @@ def test_a_gb200_rack_is_one_nvlink_domain_of_72_gpus() -> None:
 
 def test_an_unknown_profile_names_the_known_ones() -> None:
     with pytest.raises(UsageError, match="tiny"):
-        nodes.profile("tinny")
+        node_profiles.profile("tinny")
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,8 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
         ({"capacity": {"cpu": "8", "memory": "1Gi", "pods": "1k"}}, "a whole number, as text"),
         ({"allocatable": {"nvidia.com/tpu": "1"}}, "nvidia.com/tpu"),
         ({"labels": {"nvidia.com/gpu.count": "3"}}, "nvidia.com/gpu.count"),
+        ({"partitions": "all"}, "partitions: holds a text — give a mapping"),
+        ({"gpuMetrics": {"DCGM_FI_DEV_GPU_TMP": 1}}, 'did you mean "DCGM_FI_DEV_GPU_TEMP"'),
     ],
 )
 def test_an_invalid_profile_is_reported_with_file_line_and_field(
@@ -117,7 +119,7 @@ def test_an_invalid_profile_is_reported_with_file_line_and_field(
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(valid_profile | change))
     with pytest.raises(UsageError) as caught:
-        nodes.load_profile(path)
+        node_profiles.load(path)
     message = str(caught.value)
     assert "mine.yaml:" in message and text in message and "\n" not in message
 
@@ -137,5 +139,5 @@ def test_a_profile_without_a_field_that_another_field_needs_is_reported(
         f"description: A node.\narchitecture: amd64\n{capacity}\nnodesPerRack: 1\n{last_line}"
     )
     with pytest.raises(UsageError) as caught:
-        nodes.load_profile(tmp_path / "mine.yaml")
+        node_profiles.load(tmp_path / "mine.yaml")
     assert expected_message in str(caught.value)

@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from conformance.cluster import compute_domains, device_pools
 from conformance.cluster.capture.losses import Losses
 from conformance.cluster.capture.pseudonyms import UUID, NodeIdentifiers, natural_key
-from conformance.cluster.device_pools import DevicePool
+from conformance.cluster.device_pools import CounterSet, Device, DevicePool
 
 Document = Mapping[str, Any]
 
@@ -79,7 +81,12 @@ def _pool(
     ]
     counters = [dict(entry) for spec in ordered_specs for entry in spec.get("sharedCounters") or ()]
     counters.sort(key=lambda entry: natural_key(entry["name"]))
-    return DevicePool(driver=driver, name=name, devices=devices, shared_counters=counters)
+    return DevicePool(
+        driver=driver,
+        name=name,
+        devices=msgspec.convert(devices, list[Device]),
+        shared_counters=msgspec.convert(counters, list[CounterSet]),
+    )
 
 
 def _first_device(spec: Document) -> tuple[str | int, ...]:

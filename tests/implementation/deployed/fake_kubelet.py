@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from conformance.cluster import nodes
+from conformance.cluster import node_profiles, nodes
 from conformance.cluster.kubelet_sim import status
 from conformance.implementation.certificates import Certificates
 from kube.client import MERGE_PATCH, Client
@@ -65,7 +65,7 @@ class FakeKubelet:
             await client.delete(NODES, None, NODE)
 
     async def _create_node(self, client: Client) -> None:
-        node = nodes.node_manifest(nodes.profile("tiny"), 0)
+        node = nodes.node_manifest(node_profiles.profile("tiny"), 0)
         metadata = {**node["metadata"], "name": NODE, "annotations": {"conformance.grove.io/hold-status": "yes"}}
         metadata["labels"] = {**metadata["labels"], nodes.HOSTNAME: NODE}
         await client.create(NODES, {**node, "metadata": metadata})

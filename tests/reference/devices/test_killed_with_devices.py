@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster import gpu_devices, nodes
+from conformance.cluster import gpu_devices, node_profiles, nodes
 from conformance.cluster.controlplane import Cluster
 from conformance.grove import pods
 from conformance.grove.fields import Document, condition, items, name, text
@@ -141,7 +141,7 @@ STORY = (
 
 async def offer_devices(cluster: Cluster) -> None:
     """Create the nodes with devices."""
-    profile = nodes.profile("dgx-h100")
+    profile = node_profiles.profile("dgx-h100")
     manifests = [gpu_devices.as_devices(nodes.node_manifest(profile, index, POOL)) for index in range(NODES)]
     async with Client(config.load(cluster.kubeconfig), user_agent="test") as client:
         await nodes.create_schedulable_nodes(client, manifests)
