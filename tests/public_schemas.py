@@ -10,10 +10,12 @@ from typing import Any
 from conformance import formats
 from conformance.cluster.fleets import FleetFormat
 from conformance.cluster.node_profiles import ProfileFormat
+from conformance.cluster.pod_behaviors import Behaviors
 from conformance.data import folder
 
 PUBLIC: Mapping[Path, Any] = {
     folder("kwok-profiles") / "nodes.schema.json": ProfileFormat,
+    folder("kwok-profiles") / "behaviors.schema.json": Behaviors,
     folder("kwok-profiles") / "fleets.schema.json": FleetFormat,
 }
 

@@ -230,7 +230,7 @@ def _status_list(obj: Object, field: str) -> list[Any]:
 def _behavior_annotations() -> frozenset[str]:
     behaviors = pod_behaviors.load()
     return frozenset(
-        {pod_behaviors.BEHAVIOR, *(pod_behaviors.PREFIX + name for name in (*behaviors.forms, *behaviors.holds))}
+        {pod_behaviors.BEHAVIOR, *(pod_behaviors.PREFIX + name for name in (*behaviors.parameters, *behaviors.holds))}
     )
 
 

@@ -7,17 +7,19 @@ mistake that reaches the cluster appears as the state InvalidBehavior of the pod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from conformance import documents
-from conformance.cluster import pod_mixes
-from conformance.cluster.pod_mixes import Mix
+from msgspec import Meta, field
+
+from conformance import documents, formats
+from conformance.cluster.pod_mixes import BYTE, Mix
 from conformance.data import folder
+from conformance.documents import Document
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 
 PREFIX = "conformance.grove.io/"
 BEHAVIOR = PREFIX + "behavior"
@@ -30,28 +32,58 @@ _FORM_PATTERNS = {"seconds": "[0-9]{1,6}s", "count": "[0-9]{1,7}", "code": "[0-9
 _FORM_DESCRIPTIONS = {"seconds": "whole seconds, as in 5s", "count": "a whole number", "code": "an exit code"}
 
 
-@dataclass(frozen=True)
-class Behavior:
+Word = Annotated[str, Meta(pattern="^[a-z][a-z-]*[a-z]$", description="lower-case letters and hyphens")]
+
+
+class Behavior(Format, frozen=True):
     """One behavior. `parameters` maps the name of an annotation, without its prefix, to the default value."""
 
-    name: str
-    about: str
-    passes: tuple[str, ...]
-    parameters: Mapping[str, str]
+    about: Text
+    passes: Annotated[list[Text], Meta(min_length=1, description="the states, as kubectl calls them")]
+    parameters: Annotated[
+        dict[str, str], Meta(description="annotations that this behavior reads, with their defaults, as text")
+    ]
 
 
-@dataclass(frozen=True)
-class Behaviors:
-    """The content of `behaviors.yaml`. `forms` maps the name of a parameter to its type: seconds, count or code.
-    `mixes`: behavior → the mix that replaces it for pods without a behavior annotation. `jobs`: the default parameters
-    of `exit`, the behavior of Job pods without that annotation. `holds`: annotations that make the cluster leave a
-    pod's status, readiness or deletion as it is."""
+class BehaviorParameter(Format, frozen=True):
+    """An annotation in addition to the behavior."""
 
-    behaviors: Mapping[str, Behavior]
-    forms: Mapping[str, str]
-    holds: tuple[str, ...]
-    mixes: Mapping[str, Mix]
-    jobs: Mapping[str, str]
+    type: Annotated[Literal["seconds", "count", "code"], Meta(description="form of the value")]
+    about: Text
+
+    def accepts(self, value: str) -> bool:
+        """Return whether a value has the form of this parameter."""
+        return re.fullmatch(_FORM_PATTERNS[self.type], value) is not None
+
+    @property
+    def hint(self) -> str:
+        """Return how to write a value."""
+        return f"give {_FORM_DESCRIPTIONS[self.type]}"
+
+
+class Behaviors(Format, frozen=True):
+    """Behaviors of fake pods, and the annotations that select them. `mixes`: behavior → the mix that replaces it for
+    pods without a behavior annotation. `jobs`: the default parameters of `exit`, the behavior of Job pods without that
+    annotation. `holds`: annotations that make the cluster leave a pod's status, readiness or deletion as it is."""
+
+    behaviors: Annotated[
+        dict[Word, Behavior], Meta(min_length=1, description="value of the annotation behavior: what it means")
+    ]
+    jobs: Annotated[
+        dict[str, str],
+        Meta(
+            description="parameters of the behavior exit for pods of Jobs that name no behavior, where they differ "
+            "from its defaults"
+        ),
+    ]
+    parameters: Annotated[dict[Word, BehaviorParameter], Meta(description="annotations in addition to behavior")]
+    holds: Annotated[dict[Word, Text], Meta(description="annotations that hold a pod back, whatever their value")]
+    mixes: Annotated[
+        dict[str, Mix],
+        Meta(
+            description="behavior that a cluster gives to pods that name none: how they differ from each other",
+        ),
+    ] = field(default_factory=dict)
 
     def job_parameters(self, default_behavior: str) -> dict[str, str] | None:
         """Return the parameters of `exit` for the pods of Jobs, on a cluster that gives pods the behavior
@@ -72,7 +104,7 @@ class Behaviors:
         """Return the annotations that a pod with a behavior may have: maps names without the prefix to regular
         expressions for the value."""
         patterns = {"behavior": f"^({'|'.join(self.behaviors)})$"}
-        patterns |= {name: f"^{_FORM_PATTERNS[form]}$" for name, form in self.forms.items()}
+        patterns |= {name: f"^{_FORM_PATTERNS[entry.type]}$" for name, entry in self.parameters.items()}
         return patterns | dict.fromkeys(self.holds, ".*")
 
 
@@ -84,46 +116,50 @@ def load() -> Behaviors:
 
 def read(path: Path) -> Behaviors:
     """Read and check a file of behaviors. If it is invalid, raises UsageError with the file, line and field."""
-    document = documents.read(path, folder("kwok-profiles") / "behaviors.schema.json")
-    data = document.value
-    forms = {name: entry["type"] for name, entry in data["parameters"].items()}
-    used_parameters = set()
-    for behavior, entry in data["behaviors"].items():
-        for name, default in entry["parameters"].items():
-            location = document.location("behaviors", behavior, "parameters", name)
-            used_parameters.add(name)
-            if name not in forms:
-                raise UsageError("unknown parameter", where=location, hint=documents.suggestion(name, forms))
-            if not re.fullmatch(_FORM_PATTERNS[forms[name]], default):
-                raise UsageError(
-                    f"{default!r} is not a valid default",
-                    where=location,
-                    hint=f"give {_FORM_DESCRIPTIONS[forms[name]]}",
-                )
-    for name in forms:
-        if name not in used_parameters:
+    document, content = formats.read(path, Behaviors)
+
+    def check(values: Mapping[str, str], parameters: Collection[str], *place: str | int, problem: str) -> None:
+        for name, value in values.items():
+            location = document.location(*place, name)
+            if name not in parameters:
+                raise UsageError("unknown parameter", where=location, hint=documents.suggestion(name, parameters))
+            if not content.parameters[name].accepts(value):
+                raise UsageError(f"{value!r} {problem}", where=location, hint=content.parameters[name].hint)
+
+    for name, behavior in content.behaviors.items():
+        place = ("behaviors", name, "parameters")
+        check(behavior.parameters, content.parameters, *place, problem="is not a valid default")
+    for name in content.parameters:
+        if all(name not in behavior.parameters for behavior in content.behaviors.values()):
             raise UsageError("no behavior reads it", where=document.location("parameters", name), hint="drop it")
-    behaviors = {
-        name: Behavior(name, entry["about"], tuple(entry["passes"]), entry["parameters"])
-        for name, entry in data["behaviors"].items()
-    }
-    mixes = dict(pod_mixes.read(document, {name: parsed.parameters for name, parsed in behaviors.items()}))
-    for name, mix in mixes.items():
-        for number, failure in enumerate(mix.failures):
-            for parameter, value in failure.parameters.items():
-                if not re.fullmatch(_FORM_PATTERNS[forms[parameter]], value):
-                    location = document.location("mixes", name, "failures", number, "parameters", parameter)
-                    hint = f"give {_FORM_DESCRIPTIONS[forms[parameter]]}"
-                    raise UsageError(f"{value!r} has the wrong form", where=location, hint=hint)
-    for parameter, value in data["jobs"].items():
-        location = document.location("jobs", parameter)
-        if parameter not in behaviors[JOB_BEHAVIOR].parameters:
-            hint = documents.suggestion(parameter, behaviors[JOB_BEHAVIOR].parameters)
-            raise UsageError("unknown parameter", where=location, hint=hint)
-        if not re.fullmatch(_FORM_PATTERNS[forms[parameter]], value):
-            hint = f"give {_FORM_DESCRIPTIONS[forms[parameter]]}"
-            raise UsageError(f"{value!r} has the wrong form", where=location, hint=hint)
-    return Behaviors(behaviors, forms, tuple(data["holds"]), mixes, data["jobs"])
+    for name, mix in content.mixes.items():
+        _check_times(mix, _parameters(content, name, document, "mixes", name), document, "mixes", name, "times")
+        for number, (failure, first_bytes) in enumerate(mix.shares()):
+            entry = ("mixes", name, "failures", number)
+            parameters = _parameters(content, failure.behavior, document, *entry, "behavior")
+            check(failure.parameters, parameters, *entry, "parameters", problem="has the wrong form")
+            if first_bytes.stop > BYTE:
+                location = document.location(*entry, "oneOf")
+                raise UsageError("more pods fail than there are", where=location, hint="raise it")
+    check(content.jobs, content.behaviors[JOB_BEHAVIOR].parameters, "jobs", problem="has the wrong form")
+    return content
+
+
+def _parameters(content: Behaviors, name: str, document: Document, *place: str | int) -> Mapping[str, str]:
+    """Return the parameters of a behavior that a file names somewhere."""
+    if name not in content.behaviors:
+        hint = documents.suggestion(name, content.behaviors)
+        raise UsageError(f"unknown behavior {name!r}", where=document.location(*place), hint=hint)
+    return content.behaviors[name].parameters
+
+
+def _check_times(mix: Mix, parameters: Collection[str], document: Document, *place: str) -> None:
+    for name, (low, high) in mix.times.items():
+        location = document.location(*place, name)
+        if name not in parameters:
+            raise UsageError("unknown parameter", where=location, hint=documents.suggestion(name, parameters))
+        if low > high:
+            raise UsageError(f"{low} is more than {high}", where=location, hint="give the least first")
 
 
 def implying_annotations() -> tuple[str, ...]:
@@ -159,18 +195,16 @@ def mistakes(annotations: Mapping[str, str]) -> Iterator[UsageError]:
         name = key.removeprefix(PREFIX)
         if name == key or key == BEHAVIOR or name in behaviors.holds:
             continue
-        if name not in behaviors.forms:
-            hint = documents.suggestion(name, ("behavior", *behaviors.forms, *behaviors.holds))
+        if name not in behaviors.parameters:
+            hint = documents.suggestion(name, ("behavior", *behaviors.parameters, *behaviors.holds))
             yield UsageError("unknown annotation", where=key, hint=hint)
-        elif not re.fullmatch(_FORM_PATTERNS[behaviors.forms[name]], value):
-            yield UsageError(
-                f"{value!r} has the wrong form", where=key, hint=f"give {_FORM_DESCRIPTIONS[behaviors.forms[name]]}"
-            )
+        elif not behaviors.parameters[name].accepts(value):
+            yield UsageError(f"{value!r} has the wrong form", where=key, hint=behaviors.parameters[name].hint)
         elif BEHAVIOR not in annotations and key not in implying_annotations():
             yield UsageError("has no effect without a behavior", where=key, hint=f"add {BEHAVIOR}")
         elif behavior is not None and name not in behavior.parameters:
             hint = documents.suggestion(name, behavior.parameters)
-            yield UsageError(f"has no effect with the behavior {behavior.name}", where=key, hint=hint)
+            yield UsageError(f"has no effect with the behavior {annotations[BEHAVIOR]}", where=key, hint=hint)
 
 
 def mistakes_of_set(manifest: Mapping[str, Any]) -> Iterator[UsageError]:

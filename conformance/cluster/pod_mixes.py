@@ -7,48 +7,37 @@ has different values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from conformance import documents
-from conformance.documents import Document
-from conformance.errors import UsageError
+from msgspec import Meta
+
+from conformance.formats import Format, Text
 
 BYTE = 256
 _DIGITS = "explode | map(if . > 96 then . - 87 else . - 48 end) | .[0] * 16 + .[1]"
-MAX_TIMES = 3
-"""The number of bytes of a uid before its first hyphen, without the first byte."""
 
 
-@dataclass(frozen=True)
-class PodFailure:
-    """A behavior with these parameters that one in `one_of` pods has in addition to the mix. The first byte of the
-    pod's uid is at least `first_byte` and less than `end`."""
+class PodFailure(Format, frozen=True):
+    """A behavior with these parameters that one in `one_of` pods has in addition to the mix."""
 
     behavior: str
-    one_of: int
-    parameters: Mapping[str, str]
-    first_byte: int
-
-    @property
-    def end(self) -> int:
-        """Return the first value above the range of this failure."""
-        return self.first_byte + BYTE // self.one_of
-
-    @property
-    def jq_condition(self) -> str:
-        """Return the jq expression that is true for a pod with this failure."""
-        return f"({_byte_in_jq(0)} | . >= {self.first_byte} and . < {self.end})"
+    one_of: Annotated[Literal[1, 2, 4, 8, 16, 32, 64, 128, 256], Meta(description="one of so many pods fails")]
+    parameters: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Mix:
+Seconds = Annotated[int, Meta(ge=0, le=999_999)]
+Range = Annotated[tuple[Seconds, Seconds], Meta(description="the least and the most seconds, as in [1, 6]")]
+
+
+class Mix(Format, frozen=True):
     """The mix that replaces the behavior of the same name. `times` maps a parameter to its minimum and maximum in
     seconds."""
 
-    about: str
-    times: Mapping[str, tuple[int, int]]
-    failures: tuple[PodFailure, ...]
+    about: Text
+    times: Annotated[dict[str, Range], Meta(max_length=3, description="parameter: whole seconds, at least and at most")]
+    """As many at most as a uid has bytes before its first hyphen, without the first byte."""
+    failures: list[PodFailure]
 
     def parameters(self) -> dict[str, str]:
         """Return the parameters in the form of jq string contents that compute their random values."""
@@ -67,62 +56,20 @@ class Mix:
     def failure(self, uid: str) -> PodFailure | None:
         """Return the failure of a pod; None if it has none."""
         byte = _random_byte(uid, 0)
-        return next((candidate for candidate in self.failures if candidate.first_byte <= byte < candidate.end), None)
+        return next((failure for failure, first_bytes in self.shares() if byte in first_bytes), None)
 
+    def conditions(self) -> Iterator[tuple[PodFailure, str]]:
+        """Yield each failure with the jq expression that is true for the pods that have it."""
+        for failure, first_bytes in self.shares():
+            yield failure, f"({_byte_in_jq(0)} | . >= {first_bytes.start} and . < {first_bytes.stop})"
 
-def read(document: Document, parameters: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, Mix]]:
-    """Yield the name and the mix for each entry of `mixes` in the file of behaviors. `parameters` maps a behavior to
-    its parameters with their defaults. Raises UsageError if an entry is invalid."""
-    for name, entry in document.value.get("mixes", {}).items():
-        field = ("mixes", name)
-        parameters_of_behavior = _parameters(document, field, name, parameters)
-        times = {}
-        for parameter, (low, high) in entry["times"].items():
-            location = document.location(*field, "times", parameter)
-            if parameter not in parameters_of_behavior:
-                raise UsageError(
-                    "unknown parameter", where=location, hint=documents.suggestion(parameter, parameters_of_behavior)
-                )
-            if low > high:
-                raise UsageError(f"{low} is more than {high}", where=location, hint="give the least first")
-            times[parameter] = (low, high)
-        yield name, Mix(entry["about"], times, tuple(_failures(document, field, entry["failures"], parameters)))
-
-
-def _failures(
-    document: Document,
-    field: documents.Field,
-    entries: list[dict[str, object]],
-    parameters: Mapping[str, Mapping[str, str]],
-) -> Iterator[PodFailure]:
-    next_byte = 0
-    for number, entry in enumerate(entries):
-        entry_field = (*field, "failures", number)
-        behavior, own_parameters = str(entry["behavior"]), entry["parameters"]
-        parameters_of_behavior = _parameters(document, (*entry_field, "behavior"), behavior, parameters)
-        assert isinstance(own_parameters, dict) and isinstance(entry["oneOf"], int), "the schema says so"
-        for parameter in own_parameters:
-            if parameter not in parameters_of_behavior:
-                hint = documents.suggestion(parameter, parameters_of_behavior)
-                raise UsageError(
-                    "unknown parameter", where=document.location(*entry_field, "parameters", parameter), hint=hint
-                )
-        failure = PodFailure(behavior, entry["oneOf"], {**parameters_of_behavior, **own_parameters}, next_byte)
-        if failure.end > BYTE:
-            raise UsageError(
-                "more pods fail than there are", where=document.location(*entry_field, "oneOf"), hint="raise it"
-            )
-        yield failure
-        next_byte = failure.end
-
-
-def _parameters(
-    document: Document, field: documents.Field, behavior: str, parameters: Mapping[str, Mapping[str, str]]
-) -> Mapping[str, str]:
-    if behavior not in parameters:
-        hint = documents.suggestion(behavior, parameters)
-        raise UsageError(f"unknown behavior {behavior!r}", where=document.location(*field), hint=hint)
-    return parameters[behavior]
+    def shares(self) -> Iterator[tuple[PodFailure, range]]:
+        """Yield each failure with the first bytes of the UIDs of the pods that have it."""
+        start = 0
+        for failure in self.failures:
+            end = start + BYTE // failure.one_of
+            yield failure, range(start, end)
+            start = end
 
 
 def _byte_in_jq(index: int) -> str:

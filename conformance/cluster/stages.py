@@ -104,10 +104,11 @@ def _expansions(stage: Stage, unnamed: str, location: str) -> Iterator[Stage]:
         if name == pod_behaviors.JOB_BEHAVIOR and job is not None:
             yield _unnamed_stage(_behavior_stage(stage, name, job, location), f"select({IS_JOB_POD})", suffix="-job")
     if mix is not None and unnamed not in listed_behaviors:
-        for failure in mix.failures:
+        for failure, condition in mix.conditions():
             if failure.behavior in listed_behaviors:
-                failure_stage = _behavior_stage(stage, failure.behavior, failure.parameters, location)
-                yield _unnamed_stage(failure_stage, f'{no_jobs}"every"', failure.jq_condition)
+                parameters = {**behaviors.behaviors[failure.behavior].parameters, **failure.parameters}
+                failure_stage = _behavior_stage(stage, failure.behavior, parameters, location)
+                yield _unnamed_stage(failure_stage, f'{no_jobs}"every"', condition)
 
 
 def _behavior_stage(stage: Stage, name: str, parameters: Mapping[str, str], location: str) -> Stage:

@@ -205,5 +205,5 @@ def test_the_page_has_every_annotation_with_its_defaults() -> None:
     documented_parameters = {row[0]: row[1] for row in re.findall(r"^\| `([a-z-]+)` \| .* \| ([^|]*) \|$", page, re.M)}
     for name, behavior in pod_behaviors.load().behaviors.items():
         assert dict(re.findall(r"`([a-z-]+): ([^`]*)`", documented_parameters[name])) == behavior.parameters
-    for name in (*pod_behaviors.load().forms, *pod_behaviors.load().holds, "behavior", "lost"):
+    for name in (*pod_behaviors.load().parameters, *pod_behaviors.load().holds, "behavior", "lost"):
         assert f"`{name}`" in page

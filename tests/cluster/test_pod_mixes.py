@@ -59,6 +59,6 @@ def test_jq_draws_the_same_values() -> None:
         }
         for uid in uids()
     }
-    for failure in REALISTIC.failures:
+    for failure, condition in REALISTIC.conditions():
         for uid in uids():
-            assert evaluate_by_jq(failure.jq_condition, uid) is (REALISTIC.failure(uid) == failure), uid
+            assert evaluate_by_jq(condition, uid) is (REALISTIC.failure(uid) == failure), uid
