@@ -215,7 +215,7 @@ DECODING_MODULES = {
         suite/session/new_kinds""",
     "files and messages that this program has written": """
         cluster/assets cluster/capture/fleet cluster/compute_domains cluster/gpu_devices cluster/kubelet_sim/process
-        cluster/stages cluster/state document_cache nemesis/changes/desired nemesis/proxy/access report/document
+        cluster/stages cluster/state document_cache nemesis/changes/desired nemesis/proxy/front report/document
         scale/compare/session suite/registry/basis suite/session/collected suite/session/shared
         tests/core/published_sets""",
     "answers of components that this program has started, or of a chosen site": """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -10,6 +11,11 @@ from conformance.cluster import chosen_kubeconfig
 from conformance.cluster.chosen_kubeconfig import ChosenKubeconfig
 from conformance.documents import suggestion
 from conformance.errors import UsageError
+
+Context = Annotated[str, typer.Option(help="Context of the kubeconfig; by default its current one.")]
+Kubeconfig = Annotated[
+    Path | None, typer.Option(help="Kubeconfig of the existing cluster; by default as kubectl chooses it.")
+]
 
 
 def existing_kubeconfig(

@@ -20,8 +20,7 @@ from conformance.cluster.prune import prune as prune_state
 from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import Owner, StateRoot, known_roots
 from conformance.commands import cluster_gpu, cluster_nodes, cluster_samples, output
-from conformance.commands.cluster_capture import capture
-from conformance.commands.cluster_clean import clean
+from conformance.commands.cluster_existing import capture, clean
 from conformance.commands.cluster_snapshots import list_or_remove, restore, snapshot, start
 from conformance.commands.cluster_usage import logs, status, top
 from conformance.commands.kubernetes import Gates, Kubernetes, Policy, Presets, RuntimeConfig, requested_features

@@ -15,12 +15,12 @@ from rich.table import Table
 from conformance import data
 from conformance.cluster import progress
 from conformance.commands import chosen_cluster, output
+from conformance.commands.chosen_cluster import Context, Kubeconfig
 from conformance.commands.options import decode_into, refuse
 from conformance.documents import display_path, suggestion
 from conformance.errors import Exit, UsageError
 from conformance.grove import lines, workloads
 from conformance.implementation import deployment, discovery, installer, loading, parameters, skeleton
-from conformance.implementation import example as toy
 from conformance.implementation.descriptor import SUFFIXES, Descriptor, Role
 from conformance.run import declared, trial
 from conformance.suite.registry import requirement
@@ -32,6 +32,9 @@ app = typer.Typer(
 File = Annotated[str, typer.Argument(metavar="FILE", help="Path of a descriptor, or the name of one of ours.")]
 FILE = "conformance.yaml"
 """The name of a new descriptor."""
+EXAMPLE = "toy-operator"
+"""The operator of docs/examples, a program in Go and its descriptor."""
+EXAMPLE_FILES = ("go.mod", "main.go", "toy.yaml")
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="Set a parameter of the descriptor, NAME=VALUE (repeatable).")
 ]
@@ -77,7 +80,7 @@ class DescriptorOptions:
         typer.Option(
             "--example",
             help=f"Write a small operator to try things out, a program in Go and its descriptor, into the folder FILE"
-            f" ({toy.NAME} by default).",
+            f" ({EXAMPLE} by default).",
         ),
     ] = False
     name: Annotated[str, typer.Option(help="Name in reports, for example my-operator.")] = ""
@@ -117,7 +120,7 @@ def new(ctx: typer.Context, options: DescriptorOptions) -> None:
         reason = "writes a descriptor that is complete"
         conflicting = set(ctx.params) - {"file", "example"}
         refuse(ctx, conflicting, option_in_use="--example", reason=reason, alternative="leave out --example")
-        _write_example(options.file or Path(toy.NAME))
+        _write_example(options.file or Path(EXAMPLE))
         return
     file = options.file or Path(FILE)
     if file.exists():
@@ -177,10 +180,8 @@ def try_(
     cluster: Annotated[
         str, typer.Option(help="`own` starts a fake cluster; `existing` uses a disposable one of yours.")
     ] = "own",
-    kubeconfig: Annotated[
-        Path | None, typer.Option(help="Kubeconfig of the existing cluster; by default as kubectl chooses it.")
-    ] = None,
-    context: Annotated[str, typer.Option(help="Context of the kubeconfig; by default its current one.")] = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
 ) -> int:
     """Start an implementation with one small set on a cluster, and show which objects exist and which should.
 
@@ -282,16 +283,23 @@ def _split_command(command: str) -> list[str]:
 
 
 def _write_example(folder: Path) -> None:
-    """Write the toy operator, and print how to try it."""
-    toy.write(folder)
+    """Write the toy operator, and print how to try it. Raises UsageError if the folder exists or cannot be written."""
+    try:
+        folder.mkdir()
+        for name in EXAMPLE_FILES:
+            (folder / name).write_bytes((data.folder(f"docs/examples/{EXAMPLE}") / name).read_bytes())
+    except FileExistsError as error:
+        raise UsageError("exists already", where=str(folder), hint="give another name, or remove it") from error
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=str(folder), hint="give another path") from error
     program = "grove-conformance"
     steps = (
         f"cd {shlex.quote(display_path(folder))}",
         "go build .",
-        f"{program} implementation try toy.yaml --set binary={toy.NAME}",
-        f"{program} run --implementation toy.yaml --set binary={toy.NAME} --profile core",
+        f"{program} implementation try toy.yaml --set binary={EXAMPLE}",
+        f"{program} run --implementation toy.yaml --set binary={EXAMPLE} --profile core",
     )
-    typer.echo("\n  ".join([f"wrote {display_path(folder)}: {', '.join(toy.FILES)}; next:", *steps]))
+    typer.echo("\n  ".join([f"wrote {display_path(folder)}: {', '.join(EXAMPLE_FILES)}; next:", *steps]))
     typer.echo("It is only begun: `try` finds no Service, and `run` is not conformant. Both say what is missing.")
 
 

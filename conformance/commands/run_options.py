@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from conformance.commands.chosen_cluster import Context, Kubeconfig
 from conformance.commands.kubernetes import Gates, Kubernetes, Policy, Presets, RuntimeConfig
 
 UNTIL_FAIL_REPEATS = 100
@@ -142,10 +143,8 @@ class RunOptions:
     cluster: Annotated[
         str, typer.Option(help="`own` starts a fake cluster per worker; `existing` uses --kubeconfig.")
     ] = "own"
-    kubeconfig: Annotated[
-        Path | None, typer.Option(help="Kubeconfig of the existing cluster; by default as kubectl chooses it.")
-    ] = None
-    context: Annotated[str, typer.Option(help="Context of the kubeconfig; by default its current one.")] = ""
+    kubeconfig: Kubeconfig = None
+    context: Context = ""
     install_stages: Annotated[
         bool,
         typer.Option(

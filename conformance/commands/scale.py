@@ -1,4 +1,4 @@
-"""`grove-conformance scale`: parses, runs, prints. Its subcommands have separate modules."""
+"""`grove-conformance scale`: measures one run, or shows stored results over time and size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from conformance import disk
+from conformance import disk, documents
 from conformance.cluster import progress
 from conformance.cluster.assets import versions
 from conformance.cluster.controlplane import Cluster
@@ -18,17 +18,18 @@ from conformance.commands import output
 from conformance.commands.kubernetes import Gates, Kubernetes, Presets, RuntimeConfig, requested_features
 from conformance.commands.options import decode_into
 from conformance.commands.scale_compare import Binder, compare
-from conformance.commands.scale_growth import growth
-from conformance.commands.scale_trend import trend
 from conformance.errors import Exit, UsageError
 from conformance.implementation import deployment
 from conformance.implementation.descriptor import Role
 from conformance.implementation.parameters import assignments
 from conformance.implementation.values import ClusterFacts
 from conformance.nemesis.proxy.front import proxy_in_front
+from conformance.scale import growth as growths
 from conformance.scale import results, tables, upstream
 from conformance.scale import run as runs
 from conformance.scale import scenario as scenarios
+from conformance.scale import trend as trends
+from conformance.scale.compare import metrics, sides
 from conformance.scale.environment import RunFailed
 from conformance.scale.play import NAMESPACE
 from conformance.suite.scenes.api import Loop
@@ -41,8 +42,6 @@ the garbage collector."""
 
 app = typer.Typer(add_completion=False)
 app.command("compare")(compare)
-app.command("trend")(trend)
-app.command("growth")(growth)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,3 +126,54 @@ def _proxy(cluster: Cluster) -> Iterator[ClusterFacts]:
             yield facts
     finally:
         loop.close()
+
+
+@app.command()
+def trend(
+    results: Annotated[list[str] | None, typer.Argument(help="Result files, or folders with them.")] = None,
+    upstream_history: Annotated[
+        Path | None, typer.Option(help="Published history of Grove's own scale tests (index/runs.ndjson).")
+    ] = None,
+    metric: Annotated[str, typer.Option(metavar="PHASE/MARKER", help="Time to show.")] = "deploy/pods-ready",
+    output: Annotated[Path, typer.Option(help="The page to write.")] = Path("reports/trend.html"),
+) -> None:
+    """Show stored results over time, and their growth with the number of pods, as one HTML page."""
+    if not results and upstream_history is None:
+        raise UsageError("there is nothing to show", hint="name result files or folders, or --upstream-history")
+    metric = metric.replace("xfloor", "×floor")
+    stored_results = _read_results(results or [])
+    runs = list(upstream.history(upstream_history)) if upstream_history is not None else []
+    metric_names = {name for result in stored_results for name in metrics.times(result)} | {
+        name for run in runs for name in run.seconds
+    }
+    if metric not in metric_names:
+        raise UsageError(
+            f'no run has the metric "{metric}"', where="--metric", hint=documents.suggestion(metric, metric_names)
+        )
+    page = trends.page(stored_results, runs, metric)
+    disk.make_folder(output.parent, location=f"--output {output}", hint="give another file")
+    with disk.usage_errors(location=f"--output {output}", hint="give another file"):
+        output.write_text(page, encoding="utf-8")
+    for name, power_law in trends.growth(stored_results, metric).items():
+        typer.echo(f"{name}: {metric} grows with pods to the power of {power_law.exponent:z.2f}")
+    typer.echo(f"trend: {output}")
+
+
+@app.command()
+def growth(
+    results: Annotated[list[str], typer.Argument(help="Result files, or folders with them.")],
+    pods: Annotated[int, typer.Option(min=1, help="Number of pods to extrapolate to.")] = 100_000,
+) -> None:
+    """Show which values grow with the number of pods, and how, as a Markdown table: times, CPU, memory, storage."""
+    stored_results = _read_results(results)
+    if not stored_results:
+        raise UsageError("there is no result", hint="name result files or folders")
+    typer.echo(growths.table(stored_results, pods))
+
+
+def _read_results(arguments: list[str]) -> list[results.Result]:
+    """Read result files and folders with them, and print which files are left out."""
+    stored_results, rejections = sides.load_readable(arguments)
+    for reason in rejections:
+        typer.echo(f"left out: {reason}", err=True)
+    return stored_results

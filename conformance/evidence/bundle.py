@@ -14,11 +14,13 @@ import yaml
 
 from conformance import credentials, regular
 from conformance.cluster.nodes import POOL
-from conformance.evidence import events, picture, replay, timeline
+from conformance.evidence import picture, replay, timeline
 from conformance.evidence.replay import WAIT, Act
 from conformance.evidence.values import one_line
+from conformance.grove.fields import text
 from conformance.history import redaction
 from conformance.history.query import History
+from conformance.history.record import DELETED
 
 MAX_LOG_BYTES = 100_000
 """Maximum size in bytes of a log that is copied unchanged. A longer log is compressed, and its end is also copied
@@ -100,8 +102,8 @@ def write(
     if not folder.exists():
         for target, target_history in histories.items():
             target.mkdir(parents=True)
-            if text := events.render(target_history):
-                _save(target / "events.txt", text)
+            if events := _events(target_history):
+                _save(target / "events.txt", events)
             if include_large_files:
                 _write_history(target, target_history)
         _write_requests(folder, acts, history.namespace)
@@ -119,6 +121,23 @@ def write(
     commands = list(reproduce)
     _save(folder / "reproduce.txt", "\n".join(commands) + "\n")
     _save(folder / INDEX, _index(folder, test, failed_checks, commands))
+
+
+def _events(history: History) -> str:
+    """Return the events of a namespace in the order in which they were received, one per line: `+1.301 Warning
+    FailedScheduling Pod/x: 0/10 nodes are available … (scheduler)`."""
+    lines = []
+    for record in history.records("events"):
+        if record.kind == DELETED:
+            continue
+        event = record.object
+        subject = f"{text(event, 'regarding', 'kind')}/{text(event, 'regarding', 'name')}"
+        reporter = text(event, "reportingController") or text(event, "deprecatedSource", "component")
+        description = (
+            f"{text(event, 'type')} {text(event, 'reason')} {subject}: {' '.join(text(event, 'note').split())}"
+        )
+        lines.append(f"+{record.at:.3f} {description}" + (f" ({reporter})" if reporter else ""))
+    return "\n".join(lines) + "\n" if lines else ""
 
 
 def _write_history(folder: Path, history: History) -> None:

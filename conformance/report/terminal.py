@@ -26,7 +26,6 @@ from conformance.report.model import COUNTED_REASONS, Failure, Outcome, Profile,
 from conformance.suite.outcomes.ledger import ScenePlayed
 from conformance.suite.registry import basis, quick
 from conformance.suite.registry.requirement import Level
-from conformance.suite.session import markers
 
 PAGE = "report.html"
 """The page for a browser, next to the report."""
@@ -412,7 +411,11 @@ def _parts(report: Report) -> list[str]:
 
 
 def _timed(event: ScenePlayed) -> list[str]:
-    return [f"timing markers of {event.scene}:", *(f"    {line}" for line in markers.lines(event.markers))]
+    phases = {
+        phase: ", ".join(f"{marker} {seconds:.1f} s" for marker, seconds in times.items())
+        for phase, times in event.markers.items()
+    }
+    return [f"timing markers of {event.scene}:", *(f"    {phase}: {markers}" for phase, markers in phases.items())]
 
 
 def _print_line(console: Console, text: Text) -> None:

@@ -14,9 +14,10 @@ import pytest
 
 from conformance import cli, data
 from conformance.cluster import gobuild
+from conformance.commands.implementation import EXAMPLE_FILES
 from conformance.data import PROJECT
 from conformance.errors import Exit
-from conformance.implementation import example, loading
+from conformance.implementation import loading
 
 TOY_DESCRIPTOR = PROJECT / "docs/examples/toy-operator/toy.yaml"
 NEW_ARGUMENTS = ("new", "mine.yaml", "--name=mine", "--role=operator", "--scheduler-name=mine", "--ready=started")
@@ -124,7 +125,7 @@ def test_the_example_is_written_and_can_be_built_and_checked_at_once(
 
 def test_the_example_can_be_written_to_another_folder_and_overwrites_nothing(call: Call, tmp_path: Path) -> None:
     assert call("new", "mine dir", "--example")[1].splitlines()[1] == "  cd 'mine dir'"
-    assert sorted(path.name for path in (tmp_path / "mine dir").iterdir()) == sorted(example.FILES)
+    assert sorted(path.name for path in (tmp_path / "mine dir").iterdir()) == sorted(EXAMPLE_FILES)
     exit_code, _, error_output = call("new", "mine dir", "--example")
     assert exit_code == Exit.USAGE and "mine dir: exists already" in error_output
     exit_code, _, error_output = call("new", "no/such", "--example")
