@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 from xml.sax import saxutils
 
+from markupsafe import Markup
+
 from conformance.errors import UsageError
 
 
@@ -73,10 +75,10 @@ def require_matplotlib() -> Any:
     return matplotlib
 
 
-def element(picture: Any) -> str:
+def element(picture: Any) -> Markup:
     """Return a figure as an SVG element for a page that includes the style sheet `SCHEMES`."""
     picture.patch.set_visible(False)
-    return re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", _svg(picture), count=1)
+    return Markup(re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", _svg(picture), count=1))  # noqa: S704 - matplotlib escapes
 
 
 def document(picture: Any, title: str) -> str:
