@@ -75,7 +75,7 @@ def verify(report: Report) -> int:
     path = reading.report_path(report)
     text = reading.text(path)
     content = reading.parse(text, path)
-    verified = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
+    verified = _verify(content, path)
     for problem in verified.problems:
         typer.echo(f"wrong: {clean(problem)}")
     for note in verified.unchecked:
@@ -101,13 +101,15 @@ def submit(
     The report is stored as RELEASE/IMPLEMENTATION/LINE-VERSION-MODE-report.yaml, and replaces an earlier report with
     that name.
     """
-    name = documents.display_path(report)
-    content = _read_verified(report)
-    published.require_publishable(content, name)
+    source = reading.report_path(report)
+    text = reading.text(source)
+    content = reading.parse(text, source)
+    _require_verified(content, report)
+    published.require_publishable(content, documents.display_path(report))
     path = to / published.report_path(content, mode)
     with disk.usage_errors(location=f"--to {documents.display_path(to)}", hint="make room, or give another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        disk.publish(path, reading.text(reading.report_path(report)))
+        disk.publish(path, text)
         readme = path.with_name(published.README)
         old_text = bounded.text(readme, bounded.MAX_BYTES, documents.display_path(readme)) if readme.exists() else ""
         disk.publish(readme, published.readme(old_text, content, path.parent, url=url))
@@ -246,23 +248,24 @@ def _read_part(folder: Path) -> combining.PartialRun:
     reading.require_ledger(folder, LEDGER_HINT)
     if not (folder / reading.NAME).is_file():
         raise UsageError(f"has no {reading.NAME}", where=name, hint=f"see grove-conformance report recover {name}")
-    suite = reading.load(folder)["verdict"]["suite"]
+    content = reading.load(folder)
+    suite = content["verdict"]["suite"]
     if suite["digest"] != suite_digest():
         problem = f"was made by another version of the suite ({suite['version']}, {suite['digest'][:19]}…)"
         raise UsageError(problem, where=name, hint="combine runs with the version that made them")
-    _read_verified(folder)
+    _require_verified(content, folder)
     return combining.partial_run(name, list(ledger_file.read(folder / "ledger")))
 
 
-def _read_verified(report: Path) -> Document:
-    """Read a report. Raises UsageError if the report was changed after it had been written."""
-    content = reading.load(report)
-    path = reading.report_path(report)
-    verified = verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
-    if verified.problems:
-        problem, hint = f"is not what was written: {clean(verified.problems[0])}", "see grove-conformance report verify"
+def _verify(content: Document, path: Path) -> verification.Verification:
+    return verification.verify(content, path.parent, requirement.load(), suite_digest(), path.name)
+
+
+def _require_verified(content: Document, report: Path) -> None:
+    """Raise UsageError if a report was changed after it had been written."""
+    if problems := _verify(content, reading.report_path(report)).problems:
+        problem, hint = f"is not what was written: {clean(problems[0])}", "see grove-conformance report verify"
         raise UsageError(problem, where=documents.display_path(report), hint=hint)
-    return content
 
 
 def _link_or_copy(old: str, new: str) -> str:
