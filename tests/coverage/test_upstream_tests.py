@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from conformance.errors import UsageError
 from conformance.suite.registry import requirement
 from conformance.suite.registry.requirement import Registry, Retired
 from tests.coverage import upstream
+from tests.coverage.upstream import UpstreamFile, UpstreamTest, UpstreamTests
 from tests.requirements import entry
 
 TEST_NAME = re.compile(r"\b(GS|GT|RU|OD|SO|TAS)\d+\b")
@@ -24,13 +24,11 @@ REGISTRY = Registry(
 )
 
 
-def document_with(*all_tests: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "repository": "https://example.com/r",
-        "commit": "0123456789" * 4,
-        "folder": "e2e",
-        "files": [{"path": "a_test.go", "tests": list(all_tests)}],
-    }
+def listed(*tests: UpstreamTest) -> UpstreamTests:
+    files = [UpstreamFile("a_test.go", list(tests))]
+    return UpstreamTests(
+        "conformance.grove.io/v1alpha1", "UpstreamTests", "https://example.com/r", "0123456789" * 4, "e2e", files
+    )
 
 
 def test_each_test_names_requirements_that_exist() -> None:
@@ -48,16 +46,12 @@ def test_every_test_that_the_specification_describes_is_listed() -> None:
         for row in specification.load().values()
         if row.id.startswith("E2E-") and (match := TEST_NAME.match(dict(row.cells).get("Test", "")))
     }
-    listed_names = {
-        name.split("_")[1] for name in (test["name"] for test in upstream.all_tests(upstream.read())) if "_" in name
-    }
+    listed_names = {test.name.split("_")[1] for test in upstream.read().tests if "_" in test.name}
     assert len(described_names) == 69 and sorted(described_names - listed_names) == []
 
 
 def test_duplicate_tests_and_retired_or_unknown_ids_are_reported() -> None:
-    upstream_tests = document_with(
-        {"name": "Test_A", "asks": "", "ids": ["AA-001", "AA-002"]}, {"name": "Test_A", "asks": "", "ids": ["B"]}
-    )
+    upstream_tests = listed(UpstreamTest("Test_A", "", ("AA-001", "AA-002")), UpstreamTest("Test_A", "", ("B",)))
     assert upstream.find_problems(upstream_tests, REGISTRY) == [
         "Test_A: is listed twice",
         "Test_A: AA-002 is retired",
@@ -67,10 +61,10 @@ def test_duplicate_tests_and_retired_or_unknown_ids_are_reported() -> None:
 
 def test_the_page_says_how_each_test_is_judged() -> None:
     text = upstream.render_page(
-        document_with(
-            {"name": "Test_A", "asks": "one|two", "ids": ["AA-001"]},
-            {"name": "Test_B", "asks": "more", "ids": ["AA-001"], "reason": "no scene\n  has it"},
-            {"name": "Test_C", "asks": "less", "reason": "why not"},
+        listed(
+            UpstreamTest("Test_A", "one|two", ("AA-001",)),
+            UpstreamTest("Test_B", "more", ("AA-001",), "no scene has it"),
+            UpstreamTest("Test_C", "less", reason="why not"),
         ),
         REGISTRY,
     )

@@ -10,9 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-from conformance import data, documents
+from msgspec import Meta
+
+from conformance import data, formats
+from conformance.formats import Format
 from conformance.specification import Row
 from conformance.suite.registry.basis import BINDING_KINDS
 from conformance.suite.registry.requirement import Level, Registry
@@ -30,36 +33,80 @@ UNMARKED_PREFIXES = ("API", "COL", "NAME", "EVT")
 contract."""
 
 
-@dataclass(frozen=True)
-class ScenarioCoverage:
-    """A scenario of the specification. `reason` says why the scenario is not fully checked, `tests` names unit tests,
-    and `pending` says what must be built first."""
-
-    id: str
-    title: str
-    checks: tuple[str, ...]
-    reason: str
-    tests: tuple[str, ...]
-    pending: str = ""
+Ids = tuple[Annotated[str, Meta(pattern="^[A-Z0-9]+-([A-Z]+-?)?[0-9]+b?$")], ...]
+Words = Annotated[str, Meta(min_length=10)]
 
 
-@dataclass(frozen=True)
-class Reason:
+class ScenarioCoverage(Format, frozen=True):
+    """A scenario of the specification. `tests` are tests of this project that cover what its checks do not."""
+
+    id: Annotated[str, Meta(pattern="^[A-Z]+(37)?-(SH?|[BGLMPT])[0-9]+$")]
+    title: Annotated[str, Meta(min_length=5, description="short description")]
+    checks: Annotated[
+        tuple[str, ...],
+        Meta(
+            min_length=1,
+            description="ids of the requirements that judge it",
+            extra_json_schema={"uniqueItems": True},
+        ),
+    ] = ()
+    reason: Annotated[Words, Meta(description="the parts that are not checked, and why")] = ""
+    tests: Annotated[tuple[Annotated[str, Meta(pattern="^tests/")], ...], Meta(min_length=1)] = ()
+    pending: Annotated[Words, Meta(description="what has to be built before it can be checked")] = ""
+
+
+class ScenarioList(Format, frozen=True):
+    """The format of scenarios.yaml."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["Scenarios"]
+    scenarios: list[ScenarioCoverage]
+
+
+class Reason(Format, frozen=True):
     """The reason why some rows have no check, or what must be built before they can have one."""
 
-    text: str
-    rows: tuple[str, ...]
+    reason: Words
+    rows: Annotated[Ids, Meta(min_length=1, extra_json_schema={"uniqueItems": True})]
+
+
+RowKind = Annotated[str, Meta(pattern="^(contract|defect|limit)$", description="contract, defect or limit")]
+Binding = Mapping[str, Annotated[Mapping[RowKind, Ids], Meta(extra_json_schema={"required": ["contract", "defect"]})]]
+"""Document → kind → ids of its rows. Limits are what the texts accept."""
+DefectKind = Annotated[
+    str, Meta(pattern="^(documentation|unseen|tried)$", description="documentation, unseen or tried")
+]
+Uncaught = Mapping[DefectKind, tuple[Reason, ...]]
+"""Kind → why defect rows have no requirement. `documentation`: only the documentation is wrong; `unseen`: never seen on
+a control plane; `tried`: seen, but no check is possible."""
+
+
+class RowList(Format, frozen=True):
+    """The format of rows.yaml."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["Rows"]
+    binding: Binding
+    reasons: tuple[Reason, ...]
+    pending: tuple[Reason, ...]
+
+
+class DefectList(Format, frozen=True):
+    """The format of defects.yaml."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["Defects"]
+    uncaught: Uncaught
+    unseen: tuple[Reason, ...]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The binding rows of the specification, by document and kind (contract, defect, limit), and the reasons why some
-    have no check."""
+    """The binding rows of the specification, by document and kind, and the reasons why some have no check."""
 
-    binding: Mapping[str, Mapping[str, tuple[str, ...]]]
+    binding: Binding
     reasons: tuple[Reason, ...]
-    uncaught: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
-    """The reasons why defect rows have no requirement, by kind: `documentation`, `unseen`, `tried`."""
+    uncaught: Uncaught = field(default_factory=dict)
     pending: tuple[Reason, ...] = ()
     """Rows about features that are not built yet."""
     unseen: tuple[Reason, ...] = ()
@@ -81,38 +128,15 @@ def folder() -> Path:
 
 def scenarios(path: Path | None = None) -> list[ScenarioCoverage]:
     """Read the scenarios. Raises UsageError with file, line and field if the file is invalid."""
-    content = documents.read(path or folder() / "scenarios.yaml", folder() / "scenarios.schema.json").value
-    return [
-        ScenarioCoverage(
-            entry["id"],
-            _one_line(entry["title"]),
-            tuple(entry.get("checks", ())),
-            _one_line(entry.get("reason", "")),
-            tuple(entry.get("tests", ())),
-            _one_line(entry.get("pending", "")),
-        )
-        for entry in content["scenarios"]
-    ]
+    return formats.read(path or folder() / "scenarios.yaml", ScenarioList)[1].scenarios
 
 
 def rows(path: Path | None = None, defects: Path | None = None) -> Rows:
     """Read the rows, and the reasons for defects that no requirement detects. Raises UsageError with file, line and
     field if a file is invalid."""
-    content = documents.read(path or folder() / "rows.yaml", folder() / "rows.schema.json").value
-    binding = {
-        document: {kind: tuple(ids) for kind, ids in kinds.items()} for document, kinds in content["binding"].items()
-    }
-    reasons = _reasons(content["reasons"])
-    defect_lists = documents.read(defects or folder() / "defects.yaml", folder() / "defects.schema.json").value
-    uncaught: dict[str, tuple[Reason, ...]] = {}
-    for entry in defect_lists["uncaught"]:
-        reason = Reason(_one_line(entry["reason"]), tuple(entry["rows"]))
-        uncaught[entry["kind"]] = (*uncaught.get(entry["kind"], ()), reason)
-    return Rows(binding, reasons, uncaught, _reasons(content["pending"]), _reasons(defect_lists["unseen"]))
-
-
-def _reasons(entries: Sequence[Mapping[str, Any]]) -> tuple[Reason, ...]:
-    return tuple(Reason(_one_line(entry["reason"]), tuple(entry["rows"])) for entry in entries)
+    _, listed = formats.read(path or folder() / "rows.yaml", RowList)
+    _, excused = formats.read(defects or folder() / "defects.yaml", DefectList)
+    return Rows(listed.binding, listed.reasons, excused.uncaught, listed.pending, excused.unseen)
 
 
 def claims(registry: Registry) -> dict[str, tuple[str, ...]]:
@@ -269,10 +293,10 @@ def page(
             lines.append(f"| {document} | {kind} | {' | '.join(map(str, counts))} |")
     lines += _defects(registry, rows_table, detected, runs)
     lines += ["", "## Why there is no check", "", "| why | rows |", "|---|---|"]
-    lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in rows_table.reasons]
+    lines += [f"| {_cell(reason.reason)} | {', '.join(reason.rows)} |" for reason in rows_table.reasons]
     lines += ["", "## Pending", "", f"{len(pending)} rows are about what is not built yet.", ""]
     lines += ["| what is missing | rows |", "|---|---|"]
-    lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in rows_table.pending]
+    lines += [f"| {_cell(reason.reason)} | {', '.join(reason.rows)} |" for reason in rows_table.pending]
     return "\n".join(lines) + "\n"
 
 
@@ -328,10 +352,10 @@ def _defects(
         mutants = sorted({name for id in ids for name in detected.get(id, ())})
         lines.append(f"| {row} | {_with_basis(registry, ids)} | {', '.join(mutants)} | {', '.join(failures[row])} |")
     lines += ["", "| detected, and not seen on an operator: why | defects |", "|---|---|"]
-    lines += [f"| {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in rows_table.unseen]
+    lines += [f"| {_cell(reason.reason)} | {', '.join(reason.rows)} |" for reason in rows_table.unseen]
     lines += ["", "| not caught | why | defects |", "|---|---|---|"]
     for kind, reasons in rows_table.uncaught.items():
-        lines += [f"| {kind} | {_cell(reason.text)} | {', '.join(reason.rows)} |" for reason in reasons]
+        lines += [f"| {kind} | {_cell(reason.reason)} | {', '.join(reason.rows)} |" for reason in reasons]
     return lines
 
 
@@ -343,10 +367,6 @@ def _with_basis(registry: Registry, ids: Iterable[str]) -> str:
 
 def _duplicates(ids: Sequence[str]) -> list[str]:
     return sorted({id for id in ids if ids.count(id) > 1})
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _cell(text: str) -> str:

@@ -226,7 +226,7 @@ def _reasons(id: str) -> Iterator[str]:
     rows_table = coverage.rows()
     for reason in (*rows_table.reasons, *(reason for reasons in rows_table.uncaught.values() for reason in reasons)):
         if id in reason.rows:
-            yield from _wrapped(f"no check: {reason.text}")
+            yield from _wrapped(f"no check: {reason.reason}")
 
 
 def _manifests(id: str) -> Iterator[str]:
