@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from conformance import formats
+from conformance import data, formats
 from conformance.errors import UsageError
+from conformance.lab.gaps import instances
 from conformance.suite.registry import basis, coverage
 
 Mistake = tuple[Path, Any, str, str, str]
@@ -34,6 +35,13 @@ MISTAKES: list[Mistake] = [
         "  tried:",
         "  tired:",
         'uncaught: "tired" has the wrong form — documentation, unseen or tried',
+    ),
+    (
+        data.folder("fixtures") / "gaps" / "inference.yaml",
+        instances.GapList,
+        "replicas: 3",
+        "replicas: 0",
+        ".replicas: 0 is less than the minimum of 1 — fix the value",
     ),
 ]
 """A file, its format, a text in it, a wrong text, and the end of the message."""

@@ -185,7 +185,9 @@ def test_the_gaps_of_inference_are_readable_and_each_form_has_its_column() -> No
 def test_a_duplicate_name_is_reported(tmp_path: Path) -> None:
     entry = "  - {name: a, rows: [WL37-G01], nodes: [{}], components: [{name: p, minimum: 1}], expect: minimum}\n"
     header = "apiVersion: conformance.grove.io/v1alpha1\nkind: Gaps\ngaps:\n- name: g\n  title: a title\n"
-    (tmp_path / "gaps.yaml").write_text(header + "  needs: it is needed\n  saidBy: []\n  instances:\n" + entry + entry)
+    (tmp_path / "gaps.yaml").write_text(
+        header + "  needs: it is needed\n  expressedBy: []\n  instances:\n" + entry + entry
+    )
     with pytest.raises(UsageError, match=r"gaps.yaml:10: gaps\[0\].instances\[1\].name: a is defined twice"):
         instances.load(tmp_path / "gaps.yaml")
 

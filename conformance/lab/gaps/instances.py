@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-from conformance import documents
+from msgspec import Meta
+
+from conformance import formats
 from conformance.data import folder
 from conformance.errors import UsageError
+from conformance.formats import Format
 
 MINIMUM, NOTHING = "minimum", "nothing"
 """Outcomes that an instance can expect: the minimum of each component is bound, or nothing is bound."""
@@ -20,35 +22,39 @@ Counts = Mapping[str, Sequence[int]]
 number for all of them."""
 
 
-@dataclass(frozen=True)
-class NodeGroup:
+Name = Annotated[str, Meta(pattern="^[a-z][a-z0-9-]*$")]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class NodeGroup(Format, frozen=True):
     """Nodes with the same properties. If `taken` is set, a pod without a controller runs on each of them. Nodes with a
     `profile` have its capacity and offer its GPUs as devices, of which `faulty` have failed."""
 
-    count: int = 1
-    gpus: int = 1
+    count: Count = 1
+    gpus: Count = 1
     rack: str = ""
     block: str = ""
     taken: bool = False
     profile: str = ""
-    faulty: int = 0
+    faulty: Count = 0
 
 
-@dataclass(frozen=True)
-class ServiceComponent:
+class ServiceComponent(Format, frozen=True):
     """One role of a service. `minimum` of its replicas are required, each with all of its `pods`. `rack`: each replica
     must be in one rack. If `device` is set, each pod claims such a device instead of requesting GPUs, and needs `cpu`;
     `shared`: all pods of the service use one claim."""
 
-    name: str
-    minimum: int
-    replicas: int = 1
-    pods: int = 1
-    gpus: int = 1
+    name: Name
+    minimum: Count
+    replicas: Count = 1
+    pods: Count = 1
+    gpus: Annotated[int, Meta(ge=0, description="of each pod; 0 for a pod with a device")] = 1
     rack: bool = False
-    device: str = ""
+    device: Annotated[
+        str, Meta(pattern=r"^(gpu|[0-9]+g\.[0-9]+gb)$", description="a whole GPU, or a partition by its profile")
+    ] = ""
     shared: bool = False
-    cpu: int = 1
+    cpu: Count = 1
 
     @property
     def is_single_pod(self) -> bool:
@@ -60,19 +66,32 @@ class ServiceComponent:
         return bound[0] if self.is_single_pod else sum(count >= self.pods for count in bound)
 
 
-@dataclass(frozen=True)
-class GapInstance:
+class GapInstance(Format, frozen=True):
     """Nodes, a service, and the outcome that the instance must have. `rows` are the rows of the specification that
-    describe it. `block`: the whole service must be in one block. `lost`: components that lose a pod once all pods run;
-    the pod is recreated after the node of the first lost pod has been taken."""
+    describe it, starting with the one that says most. `block`: the whole service must be in one block. `lost`:
+    components that lose a pod once all pods run; the pod is recreated after the node of the first lost pod has been
+    taken."""
 
-    name: str
-    rows: tuple[str, ...]
-    nodes: tuple[NodeGroup, ...]
-    components: tuple[ServiceComponent, ...]
-    expect: str
+    name: Name
+    rows: Annotated[
+        tuple[Annotated[str, Meta(pattern="^(WL|DRA)")], ...],
+        Meta(min_length=1, extra_json_schema={"uniqueItems": True}),
+    ]
+    nodes: Annotated[tuple[NodeGroup, ...], Meta(min_length=1)]
+    components: Annotated[
+        tuple[Annotated[ServiceComponent, Meta(extra_json_schema={"dependentRequired": {"device": ["gpus"]}})], ...],
+        Meta(min_length=1),
+    ]
+    """In the order of their names and their creation."""
+    expect: Annotated[
+        str,
+        Meta(
+            pattern="^(minimum|nothing|[a-z][a-z0-9-]* again)$",
+            description="what must be bound: the minimum of each component, nothing, or the pods of a component again",
+        ),
+    ]
     block: bool = False
-    lost: tuple[str, ...] = ()
+    lost: tuple[Name, ...] = ()
 
     @property
     def claims_devices(self) -> bool:
@@ -97,14 +116,17 @@ class GapInstance:
         return self.bound_part(bound) == self.expect
 
 
-@dataclass(frozen=True)
-class Gap:
-    """Something that inference needs, with its instances. `expressed_by` are the APIs that can express it."""
+class Gap(Format, frozen=True):
+    """Something that inference needs, and why, with its instances. `expressed_by` are the APIs that can express
+    it; what another one does is luck."""
 
-    name: str
-    title: str
-    needs: str
-    expressed_by: tuple[str, ...]
+    name: Name
+    title: Annotated[str, Meta(min_length=5)]
+    needs: Annotated[str, Meta(min_length=10)]
+    expressed_by: Annotated[
+        tuple[Literal["plain", "groups", "trees", "sets", "podgangs"], ...],
+        Meta(extra_json_schema={"uniqueItems": True}),
+    ]
     instances: tuple[GapInstance, ...]
 
     def closure(self, api: str, correct_outcomes: Sequence[bool]) -> str:
@@ -115,36 +137,22 @@ class Gap:
         return "closed" if all(correct_outcomes) else "partly"
 
 
+class GapList(Format, frozen=True):
+    """The format of a file of gaps."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["Gaps"]
+    gaps: Annotated[tuple[Gap, ...], Meta(min_length=1)]
+
+
 def load(path: Path | None = None) -> tuple[Gap, ...]:
     """Read the gaps. If the file is invalid, raises UsageError with the file, line and field."""
-    directory = folder("fixtures") / "gaps"
-    document = documents.read(path or directory / "inference.yaml", directory / "gaps.schema.json")
-    gaps, names = tuple(_gap(entry) for entry in document.value["gaps"]), set[str]()
-    for number, gap in enumerate(gaps):
+    document, file = formats.read(path or folder("fixtures") / "gaps" / "inference.yaml", GapList)
+    names = set[str]()
+    for number, gap in enumerate(file.gaps):
         for index, instance in enumerate(gap.instances):
             if instance.name in names:
                 location = document.location("gaps", number, "instances", index, "name")
                 raise UsageError(f"{instance.name} is defined twice", where=location, hint="give it another name")
             names.add(instance.name)
-    return gaps
-
-
-def _gap(entry: Mapping[str, Any]) -> Gap:
-    instances = tuple(_instance(child) for child in entry["instances"])
-    return Gap(entry["name"], entry["title"], entry["needs"], tuple(entry["saidBy"]), instances)
-
-
-def _instance(entry: Mapping[str, Any]) -> GapInstance:
-    return GapInstance(
-        name=entry["name"],
-        rows=tuple(entry["rows"]),
-        nodes=tuple(NodeGroup(**group) for group in entry["nodes"]),
-        components=tuple(_component(component) for component in entry["components"]),
-        expect=entry["expect"],
-        block=entry.get("block", False),
-        lost=tuple(entry.get("lost", ())),
-    )
-
-
-def _component(entry: Mapping[str, Any]) -> ServiceComponent:
-    return ServiceComponent(**{"gpus": 0, **entry} if "device" in entry else entry)
+    return file.gaps
