@@ -9,21 +9,74 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from conformance import data, documents
+import msgspec
+from msgspec import Meta, field
+
+from conformance import data, documents, formats
 from conformance.documents import Document
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 from conformance.grove import template
 from conformance.grove.kinds import PODCLIQUESETS
 from conformance.grove.restricted import restricted
 
-SCHEMA = "workload.schema.json"
 TYPES: Mapping[str, type] = {"integer": int, "text": str, "quantity": int}
 """The types of parameter values. A quantity is an amount of a resource; it is inserted as text, as Kubernetes itself
 writes it."""
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+
+
+class WorkloadParameter(Format, frozen=True):
+    """A parameter of a workload."""
+
+    type: Annotated[
+        Literal["integer", "text", "quantity"],
+        Meta(description="integer, text, or quantity (an integer amount of a resource)"),
+    ]
+    default: Annotated[int | str, Meta(description="the value if none is given")]
+    about: Annotated[Text, Meta(description="what it means")]
+
+
+class SetMetadata(Format, frozen=True):
+    """SetMetadata of a PodCliqueSet whose namespace is the test's."""
+
+    name: Annotated[Text, Meta(description="name of the set")]
+    labels: dict[str, Any] = field(default_factory=dict)
+    annotations: dict[str, Any] = field(default_factory=dict)
+
+
+class ManifestTemplate(msgspec.Struct, frozen=True):
+    """The part of a template that each workload has."""
+
+    cliques: Annotated[list[Any], Meta(min_length=1, description="at least one clique")]
+
+
+class ManifestSpec(msgspec.Struct, frozen=True):
+    """The part of a spec that each workload has."""
+
+    replicas: Any
+    template: ManifestTemplate
+
+
+class SetManifest(Format, frozen=True):
+    """A PodCliqueSet; `${name}` stands for a parameter."""
+
+    metadata: SetMetadata
+    spec: ManifestSpec
+
+
+class WorkloadFile(Format, frozen=True):
+    """The format of a workload."""
+
+    about: Annotated[Text, Meta(description="what the workload is for, in a sentence")]
+    parameters: Annotated[
+        dict[Annotated[str, Meta(pattern="^[a-z][A-Za-z0-9]*$", description="camelCase")], WorkloadParameter],
+        Meta(description="parameter name (camelCase) to its type, default and meaning"),
+    ]
+    manifest: Annotated[SetManifest, Meta(description="metadata and spec of the PodCliqueSet")]
 
 
 def folder() -> Path:
@@ -42,10 +95,10 @@ def load(name: str, values: Mapping[str, object] | None = None, place: Path | No
     place = place or folder()
     if name not in names(place):
         raise UsageError(f"unknown workload {name!r}", hint=documents.suggestion(name, names(place)))
-    document = documents.read(place / f"{name}.yaml", folder() / SCHEMA)
+    document, workload = formats.read(place / f"{name}.yaml", WorkloadFile)
     for key, value in (values or {}).items():
-        _check_value(name, document, key, value)
-    manifest = _manifest(document, values or {})
+        _check_value(name, workload, key, value)
+    manifest = _manifest(document, workload, values or {})
     try:
         for clique in manifest["spec"]["template"]["cliques"]:
             clique["spec"]["podSpec"] = restricted(clique["spec"]["podSpec"])
@@ -53,13 +106,6 @@ def load(name: str, values: Mapping[str, object] | None = None, place: Path | No
         problem = f"a clique of the manifest has no pod spec with containers: {error}"
         raise UsageError(problem, where=document.location("manifest", "spec", "template")) from error
     return {"apiVersion": PODCLIQUESETS.api_version, "kind": PODCLIQUESETS.kind, **manifest}
-
-
-def parameters(name: str, place: Path | None = None) -> Mapping[str, Mapping[str, Any]]:
-    """Return the parameters of a workload: name → its type, default and description."""
-    document = documents.read((place or folder()) / f"{name}.yaml", folder() / SCHEMA)
-    declared: Mapping[str, Mapping[str, Any]] = document.value["parameters"]
-    return declared
 
 
 def validate(place: Path | None = None) -> list[str]:
@@ -76,27 +122,27 @@ def validate(place: Path | None = None) -> list[str]:
 def check(path: Path) -> None:
     """Read a workload file and check what its schema cannot express: types of defaults, unknown placeholders, unused
     parameters, and cliques of groups. Raises UsageError if a check fails."""
-    document = documents.read(path, folder() / SCHEMA)
-    parameters = document.value["parameters"]
-    for name, entry in parameters.items():
-        if type(entry["default"]) is not TYPES[entry["type"]]:
+    document, workload = formats.read(path, WorkloadFile)
+    parameters = workload.parameters
+    for name, parameter in parameters.items():
+        if type(parameter.default) is not TYPES[parameter.type]:
             raise UsageError(
-                f"the default is not of type {entry['type']}",
+                f"the default is not of type {parameter.type}",
                 where=document.location("parameters", name, "default"),
                 hint="change one of them",
             )
     used_names = set()
-    for field, words in document.strings("manifest"):
+    for path_of_text, words in document.strings("manifest"):
         for name in _PLACEHOLDER.findall(words):
             used_names.add(name)
             if name not in parameters:
                 hint = documents.suggestion(name, parameters)
-                raise UsageError(f"unknown parameter {name!r}", where=document.location(*field), hint=hint)
+                raise UsageError(f"unknown parameter {name!r}", where=document.location(*path_of_text), hint=hint)
     for name in parameters:
         if name not in used_names:
             place = document.location("parameters", name)
             raise UsageError("is used nowhere in the manifest", where=place, hint=f"use ${{{name}}} or drop it")
-    set_template = template.read(_manifest(document, {}))
+    set_template = template.read(_manifest(document, workload, {}))
     for index, group in enumerate(set_template.groups):
         for member in group.cliques:
             if member not in {clique.name for clique in set_template.cliques}:
@@ -107,22 +153,22 @@ def check(path: Path) -> None:
                 raise UsageError(f"no clique is called {member!r}", where=place, hint=hint)
 
 
-def _manifest(document: Document, values: Mapping[str, object]) -> dict[str, Any]:
+def _manifest(document: Document, workload: WorkloadFile, values: Mapping[str, object]) -> dict[str, Any]:
     """Return the manifest with its parameters filled in, from `values` or the defaults."""
     arguments = {}
-    for key, entry in document.value["parameters"].items():
-        value = values.get(key, entry["default"])
-        arguments[key] = str(value) if entry["type"] == "quantity" else value
+    for name, parameter in workload.parameters.items():
+        value = values.get(name, parameter.default)
+        arguments[name] = str(value) if parameter.type == "quantity" else value
     manifest: dict[str, Any] = _filled(document.value["manifest"], arguments)
     return manifest
 
 
-def _check_value(name: str, document: Document, key: str, value: object) -> None:
-    parameters = document.value["parameters"]
+def _check_value(name: str, workload: WorkloadFile, key: str, value: object) -> None:
+    parameters = workload.parameters
     if key not in parameters:
         raise UsageError(f"workload {name} has no parameter {key!r}", hint=documents.suggestion(key, parameters))
-    if type(value) is not TYPES[parameters[key]["type"]]:
-        raise UsageError(f"parameter {key} of workload {name} got {value!r}", hint=f"give {parameters[key]['type']}")
+    if type(value) is not TYPES[parameters[key].type]:
+        raise UsageError(f"parameter {key} of workload {name} got {value!r}", hint=f"give {parameters[key].type}")
 
 
 def _filled(value: Any, arguments: Mapping[str, object]) -> Any:
