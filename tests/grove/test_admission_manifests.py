@@ -37,7 +37,10 @@ def test_fields_are_set_added_and_dropped(tmp_path):
     [manifest] = read(tmp_path, FILE)
     assert manifest.object["spec"] == {"items": [{}, {"name": "${binding}"}]}
     assert manifest.object["metadata"] == {"name": "x", "labels": {"a": "b"}}
-    assert manifest.stored is not None and manifest.stored["spec"] == {"items": [{"name": "a"}], "more": 1}
+    assert manifest.stored_object is not None and manifest.stored_object["spec"] == {
+        "items": [{"name": "a"}],
+        "more": 1,
+    }
     assert manifests.filled(manifest.object, {"binding": "t"})["spec"]["items"][1]["name"] == "t"
 
 

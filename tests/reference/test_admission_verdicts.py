@@ -30,7 +30,7 @@ def _cases(features):
 
 
 def _reply(manifest, settings):
-    stored = manifest.stored and manifests.filled(manifest.stored, WORDS)
+    stored = manifest.stored_object and manifests.filled(manifest.stored_object, WORDS)
     obj = manifests.filled(manifest.object, WORDS)
     if stored:
         obj["metadata"]["name"] = stored["metadata"]["name"]

@@ -10,60 +10,96 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from conformance import data, documents
-from conformance.documents import Document, Field
+from msgspec import Meta, field, structs
+
+from conformance import data, documents, formats
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 
-SCHEMA = "manifests.schema.json"
 ACCEPTED = "accepted"
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[\"([^\"]*)\"\]")
 
 
-@dataclass(frozen=True)
-class Error:
-    """An expected error of a rejection: part of the field's path, and the kind of error (empty for any kind)."""
-
-    at: str
-    kind: str = ""
+Bases = Mapping[str, Mapping[str, Any]]
+Texts = tuple[Text, ...]
+Feature = Literal["topology", "mnnvl", "kai", "authorizer", "workload-api-mapping"]
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """One manifest."""
+class Error(Format, frozen=True):
+    """An expected error of a rejection: part of the field's path without indices, and the kind of error (empty for any
+    kind)."""
 
-    name: str
-    requirement: str
-    rules: tuple[str, ...]
-    object: Mapping[str, Any]
-    stored: Mapping[str, Any] | None
-    """The stored object that `object` replaces; None if `object` is created."""
-    verdict: str
-    """`accepted`, `refused`, or `either`."""
-    errors: tuple[Error, ...]
+    at: Text
+    kind: Literal["", "Required", "Invalid", "Duplicate", "NotFound", "NotSupported", "Forbidden", "TooLong"] = ""
+
+
+class Change(Format, frozen=True, kw_only=True):
+    """A complete object, or a base in which fields are set or dropped by path."""
+
+    base: Annotated[str, Meta(description="name of a base")] = ""
+    set: dict[str, Any] = field(default_factory=dict)
+    drop: Texts = ()
+    manifest: dict[str, Any] | None = None
+
+
+class ManifestEntry(Change, frozen=True, kw_only=True):
+    """A manifest with the verdict that admission must give, as an entry of a file."""
+
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9-]+$", description="a unique name in kebab-case")]
+    requirement: Annotated[str, Meta(pattern="^[A-Z]+-[0-9]{3}$", description="the requirement that it tests")]
+    rules: Annotated[tuple[str, ...], Meta(min_length=1, description="rows of the specification")]
+    stored: Change | None = None
+    """The stored object that the manifest replaces; empty for the base itself."""
+    verdict: Literal["accepted", "refused", "either"]
+    errors: tuple[Error, ...] = ()
     """Expected errors. Whether the manifest counts as rejected does not depend on them, see
     `conformance.tests.admission.judging`."""
-    defaults: Mapping[str, Any]
+    defaults: dict[str, Any] = field(default_factory=dict)
     """Fields by path that the accepted object must have. Durations are compared by value, not by notation."""
-    written: Mapping[str, str]
+    written: dict[str, str] = field(default_factory=dict)
     """Path → duration, in the exact notation that the accepted object must have."""
-    absent: tuple[str, ...]
-    warnings: tuple[str, ...]
+    absent: Texts = ()
+    warnings: Texts = ()
     """A part of the text of each expected warning."""
-    silent: tuple[str, ...]
+    silent: Texts = ()
     """Texts that no warning may contain."""
-    needs: frozenset[str]
-    lacks: frozenset[str]
-    bare: bool
+    needs: frozenset[Feature] = frozenset()
+    lacks: frozenset[Feature] = frozenset()
+    bare: bool = False
     """Whether the manifest is sent without the labels and annotations that the descriptor adds, because its rule is
     about labels or annotations."""
 
     def applies(self, features: Collection[str]) -> bool:
         """Return whether the manifest applies to an implementation that claims these features."""
         return self.needs <= set(features) and self.lacks.isdisjoint(features)
+
+
+class Manifest(ManifestEntry, frozen=True, kw_only=True):
+    """One manifest: the object that is sent, and the stored object that it replaces (None if it is created)."""
+
+    object: Mapping[str, Any]
+    stored_object: Mapping[str, Any] | None
+
+
+class ManifestList(Format, frozen=True, kw_only=True):
+    """The format of a file of manifests. `bases` are accepted manifests from which others are derived."""
+
+    about: Annotated[Text, Meta(description="what the file is about, in a sentence")]
+    bases: dict[
+        str,
+        Annotated[dict[str, Any], Meta(extra_json_schema={"required": ["apiVersion", "kind", "metadata", "spec"]})],
+    ] = field(default_factory=dict)
+    manifests: Annotated[
+        list[
+            Annotated[
+                ManifestEntry, Meta(extra_json_schema={"oneOf": [{"required": ["base"]}, {"required": ["manifest"]}]})
+            ]
+        ],
+        Meta(min_length=1),
+    ]
 
 
 def folder() -> Path:
@@ -80,13 +116,14 @@ def load(place: Path | None = None) -> tuple[Manifest, ...]:
 def read(path: Path) -> list[Manifest]:
     """Return the manifests of a file. Raises UsageError if an entry violates the schema or does not fit the file's
     bases."""
-    document = documents.read(path, folder() / SCHEMA)
-    manifests = [_manifest(document, i, entry) for i, entry in enumerate(document.value["manifests"])]
-    for i, manifest in enumerate(manifests):
-        if manifest.name in {earlier.name for earlier in manifests[:i]}:
+    document, file = formats.read(path, ManifestList)
+    manifests: dict[str, Manifest] = {}
+    for i, entry in enumerate(file.manifests):
+        if entry.name in manifests:
             place = document.location("manifests", i, "name")
-            raise UsageError(f"{manifest.name} is a duplicate", where=place, hint="give one another name")
-    return manifests
+            raise UsageError(f"{entry.name} is a duplicate", where=place, hint="give one another name")
+        manifests[entry.name] = _manifest(file.bases, entry, document.location("manifests", i))
+    return list(manifests.values())
 
 
 def filled(value: Any, words: Mapping[str, str]) -> Any:
@@ -112,47 +149,30 @@ def at(value: Any, path: str) -> Any:
     return value
 
 
-def _manifest(document: Document, index: int, entry: Mapping[str, Any]) -> Manifest:
-    field: Field = ("manifests", index)
-    stored = None
-    if "stored" in entry:
-        stored = _object(document, (*field, "stored"), {"base": entry.get("base"), **entry["stored"]})
-    return Manifest(
-        name=entry["name"],
-        requirement=entry["requirement"],
-        rules=tuple(entry["rules"]),
-        object=_object(document, field, entry),
-        stored=stored,
-        verdict=entry["verdict"],
-        errors=tuple(Error(error["at"], error.get("kind", "")) for error in entry.get("errors", ())),
-        defaults=entry.get("defaults", {}),
-        written=entry.get("written", {}),
-        absent=tuple(entry.get("absent", ())),
-        warnings=tuple(entry.get("warnings", ())),
-        silent=tuple(entry.get("silent", ())),
-        needs=frozenset(entry.get("needs", ())),
-        lacks=frozenset(entry.get("lacks", ())),
-        bare=entry.get("bare", False),
-    )
+def _manifest(bases: Bases, entry: ManifestEntry, place: str) -> Manifest:
+    stored_object = None
+    if entry.stored:
+        change = structs.replace(entry.stored, base=entry.stored.base or entry.base)
+        stored_object = _object(bases, change, f"{place}.stored")
+    return Manifest(object=_object(bases, entry, place), stored_object=stored_object, **structs.asdict(entry))
 
 
-def _object(document: Document, field: Field, entry: Mapping[str, Any]) -> dict[str, Any]:
-    if "manifest" in entry:
-        return dict(entry["manifest"])
-    bases = document.value.get("bases", {})
-    if entry.get("base") not in bases:
-        hint = documents.suggestion(str(entry.get("base")), bases)
-        raise UsageError(f"unknown base {entry.get('base')!r}", where=document.location(*field), hint=hint)
-    manifest: dict[str, Any] = filled(bases[entry["base"]], {})
+def _object(bases: Bases, change: Change, place: str) -> dict[str, Any]:
+    if change.manifest is not None:
+        return dict(change.manifest)
+    if change.base not in bases:
+        hint = documents.suggestion(change.base, bases)
+        raise UsageError(f"unknown base {change.base!r}", where=place, hint=hint)
+    manifest: dict[str, Any] = filled(bases[change.base], {})
     try:
-        for path, value in entry.get("set", {}).items():
+        for path, value in change.set.items():
             _put(manifest, list(_steps(path)), value)
-        for path in entry.get("drop", ()):
+        for path in change.drop:
             *parents, last_step = _steps(path)
             del _walk(manifest, parents)[last_step]
     except (KeyError, IndexError, TypeError):
         hint = "give paths into the base"
-        raise UsageError("a path of set or drop does not fit", where=document.location(*field), hint=hint) from None
+        raise UsageError("a path of set or drop does not fit", where=place, hint=hint) from None
     return manifest
 
 

@@ -148,10 +148,10 @@ class _Stored:
 
 def _request(case: Case, manifest: Manifest, placeholders: Mapping[str, str], stored: _Stored) -> Request:
     obj = manifests.filled(manifest.object, placeholders)
-    if manifest.stored is None:
+    if manifest.stored_object is None:
         return case.dry_run.create(obj, bare=manifest.bare)
     return case.dry_run.replace_spec(
-        {**obj, "metadata": {**obj["metadata"], "name": stored.create_once(manifest.stored)}}
+        {**obj, "metadata": {**obj["metadata"], "name": stored.create_once(manifest.stored_object)}}
     )
 
 
