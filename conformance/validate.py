@@ -53,7 +53,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "workloads/*.yaml", _workload),
     ("fixtures", "samples/samples.yaml", _samples),
     ("fixtures", "scale/*.yaml", scenario.read),
-    ("fixtures", "health/*.yaml", lambda path: list(health.read(path))),
+    ("fixtures", "health/*.yaml", health.read),
     ("fixtures", "admission/*.yaml", manifests.read),
     ("fixtures", "api/*.yaml", served.read),
     ("fixtures", "coherent/traces.yaml", traces.check),

@@ -9,6 +9,7 @@ import pytest
 
 from conformance import data, formats
 from conformance.errors import UsageError
+from conformance.grove import health, lines
 from conformance.lab.gaps import instances
 from conformance.suite.registry import basis, coverage
 
@@ -42,6 +43,20 @@ MISTAKES: list[Mistake] = [
         "replicas: 3",
         "replicas: 0",
         ".replicas: 0 is less than the minimum of 1 — fix the value",
+    ),
+    (
+        data.folder("fixtures") / "contract" / "lines.yaml",
+        lines.LineList,
+        "newest: v0",
+        "newest: 0",
+        "has the wrong form — it must match ^v[0-9]+\\.[0-9]+\\.[0-9]+(-alpha\\.[0-9]+(-rc[0-9]+)?)?$",
+    ),
+    (
+        data.folder("fixtures") / "health" / "pods.yaml",
+        health.CaseList,
+        "started: false",
+        "started: 0",
+        "cases[0].pods[0].containers.started: holds a number — give true or false",
     ),
 ]
 """A file, its format, a text in it, a wrong text, and the end of the message."""

@@ -6,10 +6,13 @@ from __future__ import annotations
 import functools
 import math
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
-from conformance import data, documents
+from msgspec import Meta
+
+from conformance import data, formats
+from conformance.formats import Format, Text
 
 NAMES, MAPS = "names", "maps"
 _RELEASE = re.compile(r"v(\d+)\.(\d+)\.(\d+)(?:-alpha\.(\d+)(?:-rc(\d+))?)?")
@@ -17,20 +20,30 @@ _RELEASE = re.compile(r"v(\d+)\.(\d+)\.(\d+)(?:-alpha\.(\d+)(?:-rc(\d+))?)?")
 SortKey = tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class ReleaseLine:
+Release = Annotated[str, Meta(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+(-alpha\.[0-9]+(-rc[0-9]+)?)?$")]
+
+
+class ReleaseLine(Format, frozen=True):
     """A release line. `first` is its first release, empty for Grove's first line; `newest` is the release by which an
     implementation is judged if it does not name one."""
 
-    name: str
-    newest: str
-    about: str
-    first: str = ""
+    name: Literal["names", "maps"]
+    newest: Release
+    about: Annotated[Text, Meta(description="what it is known by")]
+    first: Release = ""
 
     @property
     def releases(self) -> str:
         """Return a description of the releases in this line."""
         return f"from {self.first}" if self.first else f"up to {self.newest}"
+
+
+class LineList(Format, frozen=True):
+    """The format of lines.yaml."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["ContractLines"]
+    lines: Annotated[list[ReleaseLine], Meta(min_length=2)]
 
 
 @functools.cache
@@ -41,8 +54,7 @@ def load() -> dict[str, ReleaseLine]:
 
 def read(path: Path) -> dict[str, ReleaseLine]:
     """Read a file of lines. Raises UsageError with file, line and field if the file is invalid."""
-    document = documents.read(path, data.folder("fixtures") / "contract" / "lines.schema.json")
-    return {entry["name"]: ReleaseLine(**entry) for entry in document.value["lines"]}
+    return {line.name: line for line in formats.read(path, LineList)[1].lines}
 
 
 def sort_key(release: str) -> SortKey | None:

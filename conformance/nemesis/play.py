@@ -34,7 +34,6 @@ from conformance.nemesis.scenario import FaultScenario, ScenarioStep
 from conformance.nemesis.watching import PointWatcher
 from kube.errors import ApiError
 
-CRASHED = {"containers": {"started": False, "lastExit": 1}}
 FINAL_REST_SECONDS = 25.0
 """Seconds without a change after which a state that differs is considered final: longer than the back-off after a few
 errors."""
@@ -314,7 +313,7 @@ def _perform(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, his
                 if name(pod).startswith(f"{arguments}-"):
                     hold = {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}}
                     bed.api.patch("pods", namespace, name(pod), hold)
-                    bed.api.patch("pods", namespace, name(pod), health.status(pod, CRASHED), "status")
+                    bed.api.patch("pods", namespace, name(pod), health.status(pod, health.CRASHED), "status")
 
 
 def _with_images(

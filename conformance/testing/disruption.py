@@ -9,6 +9,7 @@ from typing import Any
 
 from conformance.grove import health, labels, pods
 from conformance.grove.fields import condition, condition_is, label, name, text
+from conformance.grove.health import ContainerHealth, PodHealth
 from conformance.history.query import Predicate, Unmet, predicate
 from conformance.history.record import Record
 from conformance.history.view import View
@@ -17,14 +18,14 @@ from conformance.testing import incarnations, predicates
 
 SETS, CLIQUES, GROUPS, GANGS = "podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs"
 BREACHED, IN_PROGRESS = "MinAvailableBreached", "GangTerminationInProgress"
-CRASHED: Mapping[str, Any] = {"containers": {"started": False, "lastExit": 1}}
-STALLED: Mapping[str, Any] = {"containers": {"started": True}}
+CRASHED = health.CRASHED
+STALLED = PodHealth(containers=ContainerHealth(started=True))
 """The state of a pod that is not Ready although its containers have started. No document counts such a pod as ready or
 starting."""
-STARTING: Mapping[str, Any] = {"containers": {"started": False}}
-SERVING: Mapping[str, Any] = {"ready": True, "containers": {"started": True}}
-RECOVERED: Mapping[str, Any] = {"ready": True, "containers": {"started": True, "lastExit": 1}}
-UNREACHABLE: Mapping[str, Any] = {"containers": {"started": True, "ready": True}}
+STARTING = PodHealth(containers=ContainerHealth(started=False))
+SERVING = PodHealth(ready=True, containers=ContainerHealth(started=True))
+RECOVERED = PodHealth(ready=True, containers=ContainerHealth(started=True, last_exit=1))
+UNREACHABLE = PodHealth(containers=ContainerHealth(started=True, ready=True))
 """The state of a pod on an unreachable node: the node controller has set the pod to not Ready, and the statuses of its
 containers no longer change."""
 
@@ -41,7 +42,7 @@ def delete_pods(env: SceneEnvironment, clique: str, count: int) -> None:
         env.delete("pods", name(pod))
 
 
-def set_pod_states(env: SceneEnvironment, clique: str, state: Mapping[str, Any], count: int) -> None:
+def set_pod_states(env: SceneEnvironment, clique: str, state: PodHealth, count: int) -> None:
     """Write a state into the statuses of the first `count` pods of a clique. The fake kubelet stops updating these
     pods."""
     for pod in pods_by_index(env, clique)[:count]:

@@ -22,7 +22,6 @@ from tests.reference.chaos import SCHEDULER, Chapter, CrashRun, Predicate, Role,
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
-CRASHED = {"containers": {"started": False, "lastExit": 1}}
 CREATED_PODS = 2 + 2 * 2
 """The number of pods of the created set."""
 PODS_OF_A_SET = 2
@@ -101,7 +100,9 @@ async def crash(played: CrashRun) -> None:
     [pod] = predicates.pods_of(view, "s-0-a")
     hold = {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}}
     await played.client.patch(PODS, played.namespace, name(pod), hold)
-    await played.client.patch(PODS, played.namespace, name(pod), health.status(pod, CRASHED), subresource="status")
+    await played.client.patch(
+        PODS, played.namespace, name(pod), health.status(pod, health.CRASHED), subresource="status"
+    )
 
 
 def settled(replicas: int) -> Predicate:

@@ -6,8 +6,11 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import structs
+
 from conformance.grove import health, labels
 from conformance.grove.fields import label, name, uid
+from conformance.grove.health import ContainerHealth, PodHealth
 from conformance.history.view import View
 from conformance.suite.scenes.api import Object
 from conformance.testing import disruption, predicates
@@ -18,10 +21,10 @@ from conformance.testing.scene import Exclusive, Recorded, Scene, SceneEnvironme
 NAMES = ("assigned", "aged", "outdated", "phased", "leaving")
 """One clique for each property of pods that decides which excess pods are deleted."""
 CLIQUE_OF = {role: f"v-0-{role}" for role in NAMES}
-UNREADY_STATE: Mapping[str, Any] = {"phase": "Running", "containers": {"started": True}}
-STATES_BY_ROLE: Mapping[str, list[Mapping[str, Any]]] = {
+UNREADY_STATE = PodHealth(phase="Running", containers=ContainerHealth(started=True))
+STATES_BY_ROLE: Mapping[str, list[PodHealth]] = {
     "assigned": [UNREADY_STATE, SERVING, SERVING],
-    "phased": [UNREADY_STATE, {**SERVING, "phase": "Unknown"}, {**SERVING, "phase": "Pending"}],
+    "phased": [UNREADY_STATE, structs.replace(SERVING, phase="Unknown"), structs.replace(SERVING, phase="Pending")],
 }
 """The states of the pods 0, 1 and 2 of the cliques in which not all pods serve."""
 
@@ -135,7 +138,7 @@ def _workload(env: SceneEnvironment) -> Object:
     return workload
 
 
-def _set_states(env: SceneEnvironment, clique: str, states: list[Mapping[str, Any]]) -> None:
+def _set_states(env: SceneEnvironment, clique: str, states: list[PodHealth]) -> None:
     """Write these states into the statuses of a clique's pods, ordered by index."""
     for pod, state in zip(disruption.pods_by_index(env, clique), states, strict=False):
         env.patch("pods", name(pod), health.status(pod, state), subresource="status")
