@@ -17,13 +17,12 @@ from pathlib import Path
 
 import yaml
 
-from conformance import data, documents
+from conformance import data, formats
 from conformance.suite.outcomes import ledger, ledger_file
 from conformance.suite.scenes.repeated import without_mark
 from conformance.suite.session import shards
 
-FOLDER = data.folder("fixtures") / "costs"
-FILE = FOLDER / "scenes.yaml"
+FILE = data.folder("fixtures") / "costs" / "scenes.yaml"
 MAX_RATIO = 2.0
 """The ratio to the recorded CPU time above which a scene is named."""
 SMALL_SECONDS = 2.0
@@ -62,10 +61,9 @@ class Measured:
                     pass
 
 
-def recorded_cpu() -> dict[str, float]:
+def recorded_cpu() -> shards.Costs:
     """Return the CPU seconds of each scene in the file."""
-    cpu = documents.read(FILE, FOLDER / "scenes.schema.json").value["cpu"]
-    return {f"{file}::{name}": cost for file, names in cpu.items() for name, cost in names.items()}
+    return shards.by_scene(formats.read(FILE, shards.SceneCosts)[1].cpu)
 
 
 def document(former_costs: shards.Costs, former_cpu: Mapping[str, float], measured: Measured) -> str:

@@ -10,13 +10,27 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
-from conformance import data, documents
+from msgspec import Meta
+
+from conformance import data, formats
 from conformance.errors import UsageError
+from conformance.formats import Format
 from conformance.suite.scenes import repeated
 
 Costs = Mapping[str, float]
 """Scene, as in `Plan.groups` → seconds that it takes."""
+
+
+class SceneCosts(Format, frozen=True):
+    """The format of a file of costs: file of the tests → scene, or test with its own environment → what it takes."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["SceneCosts"]
+    seconds: dict[str, Annotated[dict[str, Annotated[int, Meta(ge=1)]], Meta(min_length=1)]]
+    cpu: dict[str, Annotated[dict[str, Annotated[float, Meta(ge=0.1)]], Meta(min_length=1)]]
+    """CPU seconds of the worker, the cluster and the implementation."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +60,12 @@ def costs() -> Costs:
 
 def read(path: Path) -> Costs:
     """Read a file of costs. Raises UsageError with file, line and field if the file is invalid."""
-    document = documents.read(path, data.folder("fixtures") / "costs" / "scenes.schema.json")
-    seconds = document.value["seconds"]
-    return {f"{file}::{name}": cost for file, names in seconds.items() for name, cost in names.items()}
+    return by_scene(formats.read(path, SceneCosts)[1].seconds)
+
+
+def by_scene(costs: Mapping[str, Mapping[str, float]]) -> Costs:
+    """Return costs by file and name as costs by scene."""
+    return {f"{file}::{name}": cost for file, names in costs.items() for name, cost in names.items()}
 
 
 def part(scenes: Mapping[str, str], shard: Shard, repeat: int = 1, place: str = "--shard") -> frozenset[str]:
