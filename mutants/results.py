@@ -12,24 +12,25 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-import jsonschema
+import msgspec
 import yaml
+from msgspec import Meta, structs
 
-from mutants.runs import Proof
+from conformance.formats import Format, Text
+from mutants.runs import OutcomeWord, Proof
 from mutants.trials import Trial
 
 PROJECT = Path(__file__).parent.parent
-SCHEMA = Path(__file__).with_name("results.schema.json")
 FOLDER = PROJECT / "reports" / "mutants"
 API_VERSION, KIND = "conformance.grove.io/v1alpha1", "MutantResults"
 CODE_FOLDERS = ("conformance", "reference_impl", "kube", "mutants", "fixtures", "kwok-profiles")
 """The folders whose contents affect proofs."""
-NO_VERDICT = "NO VERDICT"
+NO_VERDICT: OutcomeWord = "NO VERDICT"
 RIGHT_OUTCOMES = frozenset({"killed", "passed"})
 
 
@@ -37,15 +38,15 @@ class UnreadableError(Exception):
     """A file is not a result file. The message is one line that says what is wrong and where."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The result of a trial. `outcome` is the word of its proof; `reason` explains a wrong outcome."""
+class Outcome(Format, frozen=True):
+    """The result of a trial. `kind` is what was armed (`reference`: nothing); `ids` are the requirements that were
+    judged; `reason` explains a wrong outcome."""
 
-    kind: str
-    name: str
+    kind: Literal["mutant", "variant", "reference"]
+    name: Text
     ids: tuple[str, ...]
-    outcome: str
-    seconds: float
+    outcome: OutcomeWord
+    seconds: Annotated[float, Meta(ge=0)]
     reason: str = ""
 
     @property
@@ -60,6 +61,15 @@ class Outcome:
         reason = "; ".join([*wrong, *(f"not called: {name}" for name in proof.uncalled)])
         trial = proof.trial
         return cls(trial.kind, trial.name, trial.ids, proof.word, round(proof.seconds, 1), reason)
+
+
+class ResultFile(Format, frozen=True):
+    """The format of a result file. `code` is the digest of all sources and data that affect a proof."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["MutantResults"]
+    code: Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")]
+    outcomes: list[Outcome]
 
 
 @dataclass
@@ -87,7 +97,9 @@ class Results:
     def write(self, path: Path) -> None:
         """Write the file atomically, so that the previous file remains if the process is killed meanwhile."""
         lines = [f"apiVersion: {API_VERSION}", f"kind: {KIND}", f"code: {self.code}", "outcomes:"]
-        lines += [f"- {json.dumps(asdict(outcome), ensure_ascii=False)}" for outcome in self.outcomes]  # JSON is YAML
+        lines += [
+            f"- {json.dumps(structs.asdict(outcome), ensure_ascii=False)}" for outcome in self.outcomes
+        ]  # JSON is YAML
         if not self.outcomes:
             lines[-1] += " []"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,16 +122,14 @@ def file_of(shard: str) -> Path:
 def read(path: Path) -> Results:
     """Read a result file. Raises UnreadableError if the file cannot be read or is not a result file."""
     try:
-        document: dict[str, Any] = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)
-        jsonschema.validate(document, json.loads(SCHEMA.read_text("utf-8")))
+        document = msgspec.convert(yaml.load(path.read_text("utf-8"), yaml.CSafeLoader), ResultFile)
     except OSError as error:
         raise UnreadableError(f"{path}: cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise UnreadableError(f"{path}: is not YAML: {str(error).splitlines()[0]}") from error
-    except jsonschema.ValidationError as error:
-        raise UnreadableError(f"{path}: is no result of mutants: {error.json_path}: {error.message[:200]}") from error
-    outcomes = [Outcome(**{**entry, "ids": tuple(entry["ids"])}) for entry in document["outcomes"]]
-    return Results(document["code"], outcomes)
+    except msgspec.ValidationError as error:
+        raise UnreadableError(f"{path}: is no result of mutants: {error}") from error
+    return Results(document.code, document.outcomes)
 
 
 @cache

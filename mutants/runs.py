@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Queue
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -27,7 +27,13 @@ FORKSERVER = multiprocessing.get_context("forkserver")
 collecting would take a third of a run's CPU time."""
 FORKSERVER.set_forkserver_preload(["conformance.run.preload"])
 
-OUTCOME_WORDS = {"mutant": ("killed", "SURVIVED"), "variant": ("passed", "REJECTED"), "reference": ("passed", "FAILED")}
+OutcomeWord = Literal["killed", "SURVIVED", "passed", "REJECTED", "FAILED", "NOT CALLED", "NO VERDICT"]
+"""The outcome of a trial. NO VERDICT: the suite or its cluster failed; the trial is run again."""
+OUTCOME_WORDS: dict[str, tuple[OutcomeWord, OutcomeWord]] = {
+    "mutant": ("killed", "SURVIVED"),
+    "variant": ("passed", "REJECTED"),
+    "reference": ("passed", "FAILED"),
+}
 
 NO_VERDICT = (None, 2, 3)
 """Exit codes of runs without a verdict: killed (None), interrupted, or a failure of the suite or its cluster."""
@@ -65,7 +71,7 @@ class Proof:
         return self.judged and not self.wrong and not self.uncalled
 
     @property
-    def word(self) -> str:
+    def word(self) -> OutcomeWord:
         """The outcome in one or two words."""
         if not self.judged:
             return "NO VERDICT"

@@ -4,10 +4,10 @@ combined into one result."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
 from mutants import combine, prove, results, runs, trials
