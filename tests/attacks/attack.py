@@ -9,14 +9,15 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-import msgspec
 import psutil
 import yaml
+from msgspec import Meta, field
 
-from conformance import documents
+from conformance import formats
 from conformance.data import PROJECT
+from conformance.formats import Format, Text
 
 HERE = Path(__file__).parent
 REFERENCE = PROJECT / "fixtures" / "implementations" / "reference.yaml"
@@ -24,30 +25,51 @@ CHECK_INTERVAL_SECONDS = 0.1
 """Seconds between two checks of the processes' memory."""
 
 
-class Attack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An attack, and what a run must report about it. attacks.schema.json describes the fields."""
+Texts = tuple[Text, ...]
 
-    name: str
-    tries: str
+
+class Attack(Format, frozen=True, kw_only=True):
+    """An attack, and what a run must report about it."""
+
+    name: Annotated[str, Meta(pattern="^[a-z0-9]+(-[a-z0-9]+)*$")]
+    tries: Annotated[str, Meta(min_length=10, description="one sentence without a subject")]
     mode: str = "do-nothing"
-    role: str = "operator"
-    set: dict[str, str] = {}
-    descriptor: dict[str, Any] = {}
-    select: list[str]
-    workers: int = 1
-    exit: int
+    """What hostile.py does alongside the process."""
+    role: Literal["operator", "gang-scheduler"] = "operator"
+    """The role whose process is hostile."""
+    set: dict[str, str] = field(default_factory=dict)
+    """Parameters of the descriptor of the reference, such as a mutant."""
+    descriptor: dict[str, Any] = field(default_factory=dict)
+    """A JSON merge patch of that descriptor."""
+    select: list[Annotated[str, Meta(pattern="^--(id|profile|test|time-scale|fail-fast)")]]
+    """The arguments that select what is judged."""
+    workers: Annotated[int, Meta(ge=0, le=2)] = 1
+    exit: Annotated[int, Meta(ge=0, le=8, description="the exit code")]
     verdict: str = ""
-    outcomes: dict[str, str] = {}
-    shows: list[str] = []
-    once: list[str] = []
-    hides: list[str] = []
-    seconds: int = 180
+    """`verdict.result` of the report; without it, there must be no report."""
+    outcomes: dict[str, str] = field(default_factory=dict)
+    """Outcomes of requirements."""
+    shows: Texts = ()
+    """What the terminal shows."""
+    once: Texts = ()
+    """What the terminal shows exactly once."""
+    hides: Texts = ()
+    """What neither the terminal nor any file of the run contains."""
+    seconds: Annotated[int, Meta(ge=1)] = 180
+    """How long the run may take on a machine with other work to do."""
+
+
+class AttackList(Format, frozen=True):
+    """The format of attacks.yaml."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["Attacks"]
+    attacks: Annotated[list[Attack], Meta(min_length=1)]
 
 
 def load_attacks() -> list[Attack]:
-    """Return the attacks of attacks.yaml. Raises UsageError if the file does not match its schema."""
-    document = documents.read(HERE / "attacks.yaml", HERE / "attacks.schema.json")
-    return msgspec.convert(document.value["attacks"], list[Attack])
+    """Return the attacks of attacks.yaml. Raises UsageError if the file is invalid."""
+    return formats.read(HERE / "attacks.yaml", AttackList)[1].attacks
 
 
 @dataclass(frozen=True)

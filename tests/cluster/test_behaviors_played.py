@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
+from msgspec import Meta, structs
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_delay, wait_fixed
 
-from conformance import documents
+from conformance import formats
 from conformance.cluster import nodes, pod_behaviors
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.kubelet_sim.init_wait import LOST
@@ -21,6 +22,7 @@ from conformance.cluster.pod_behaviors import PREFIX
 from conformance.cluster.settings import ClusterSettings
 from conformance.cluster.state import StateRoot
 from conformance.data import PROJECT
+from conformance.formats import Format, Text
 from kube.client import Client
 from kube.informer import Informer
 from kube.objects import Envelope, envelope
@@ -28,8 +30,32 @@ from kube.resource import NODES, PODS
 
 pytestmark = pytest.mark.cluster
 Document = dict[str, Any]
+
+
+class PodState(Format, frozen=True, omit_defaults=True):
+    """A state of a pod. `after` is the minimum of seconds since the previous state, by the timestamps in the status.
+    Conditions are their status, and reason if they have one; containers are statuses without image and times."""
+
+    phase: str
+    conditions: dict[str, str]
+    containers: list[Document]
+    init: list[Document] | None = None
+    after: int = 0
+
+
+class BehaviorCase(Format, frozen=True):
+    """A pod, by its annotations without conformance.grove.io/, its labels and the fields of its spec besides its
+    container; and every state that its status goes through."""
+
+    about: Text
+    annotations: dict[str, str]
+    states: Annotated[list[PodState], Meta(min_length=1)]
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    spec: Document = msgspec.field(default_factory=dict)
+
+
 BEHAVIOR_CASES = {
-    path.stem: documents.read(path, PROJECT / "tests/cluster/behaviors/behaviors.schema.json").value
+    path.stem: formats.read(path, BehaviorCase)[1]
     for path in sorted((PROJECT / "tests" / "cluster" / "behaviors").glob("*.yaml"))
 }
 CONTAINERS = [{"name": "main", "image": "registry.example/main:1"}]
@@ -170,16 +196,16 @@ def test_pods_pass_through_the_states_in_their_files(cluster: Cluster) -> None:
     async def run_test() -> None:
         async with record_pods(cluster) as recorder:
             for name, case in BEHAVIOR_CASES.items():
-                await recorder.create(name, case["annotations"], case.get("labels", {}), **case.get("spec", {}))
+                await recorder.create(name, case.annotations, case.labels, **case.spec)
             await recorder.wait_until(
-                lambda: all(len(recorder.states[name]) >= len(case["states"]) for name, case in BEHAVIOR_CASES.items())
+                lambda: all(len(recorder.states[name]) >= len(case.states) for name, case in BEHAVIOR_CASES.items())
             )
             for name, case in BEHAVIOR_CASES.items():
                 states = recorder.states[name]
-                expected = [{key: value for key, value in state.items() if key != "after"} for state in case["states"]]
+                expected = [msgspec.to_builtins(structs.replace(state, after=0)) for state in case.states]
                 assert [comparable_status(state) for state in states] == expected, name
-                for state_before, state_after, state in zip(states, states[1:], case["states"][1:], strict=False):
-                    assert latest_time(state_after) - latest_time(state_before) >= state.get("after", 0), (name, state)
+                for state_before, state_after, state in zip(states, states[1:], case.states[1:], strict=False):
+                    assert latest_time(state_after) - latest_time(state_before) >= state.after, (name, state)
 
     asyncio.run(run_test())
 
