@@ -66,8 +66,9 @@ def _strict(rule: Any) -> Any:
         strict |= choices[0] if len(choices) == 1 else {"anyOf": choices}
         strict.pop("default")
     if "anyOf" in strict:
-        types = [choice.get("type", "object") for choice in strict["anyOf"]]
-        strict["type"] = sorted(types, key=lambda name: name == "array")
+        # a reference is to a mapping; a rule with neither a type nor a reference has the texts of a literal
+        types = [choice.get("type", "object" if "$ref" in choice else "string") for choice in strict["anyOf"]]
+        strict["type"] = sorted(dict.fromkeys(types), key=lambda name: name == "array")
     if isinstance(strict.get("enum"), list) and len(strict["enum"]) == 1:
         strict["const"] = strict.pop("enum")[0]
     first = ("$ref", "const", "type")

@@ -56,7 +56,7 @@ VALIDATORS: list[Validator] = [
     ("fixtures", "health/*.yaml", health.read),
     ("fixtures", "admission/*.yaml", manifests.read),
     ("fixtures", "api/*.yaml", served.read),
-    ("fixtures", "coherent/traces.yaml", traces.check),
+    ("fixtures", "coherent/traces.yaml", traces.traces),
     ("fixtures", "contract/lines.yaml", lines.read),
     ("fixtures", "costs/scenes.yaml", shards.read),
     ("fixtures", "coverage/scenarios.yaml", coverage.scenarios),

@@ -9,9 +9,12 @@ import pytest
 
 from conformance import data, formats
 from conformance.errors import UsageError
-from conformance.grove import health, lines
+from conformance.grove import health, lines, pod_fields, template_pairs
+from conformance.grove.coherent import traces
 from conformance.lab.gaps import instances
 from conformance.suite.registry import basis, coverage
+from conformance.suite.session import shards
+from tests.attacks.attack import AttackList
 
 Mistake = tuple[Path, Any, str, str, str]
 
@@ -57,6 +60,41 @@ MISTAKES: list[Mistake] = [
         "started: false",
         "started: 0",
         "cases[0].pods[0].containers.started: holds a number — give true or false",
+    ),
+    (
+        data.folder("fixtures") / "coherent" / "traces.yaml",
+        traces.TraceList,
+        "F: [10, 2, 2]",
+        "F: [10, 2]",
+        "plans[0].cliques.F: is empty — give at least one",
+    ),
+    (
+        data.folder("fixtures") / "hashes" / "templates.yaml",
+        template_pairs.PairList,
+        "reversed: [/containers]",
+        "reversed: [containers]",
+        'keyed[0].reversed[0]: "containers" has the wrong form — a path such as /containers/0/image',
+    ),
+    (
+        data.folder("fixtures") / "pods" / "fields.yaml",
+        pod_fields.PodFields,
+        "  EnvFromSource: objects",
+        "  EnvFromSource: object",
+        'alternatives.EnvFromSource: "object" is wrong — write "objects"',
+    ),
+    (
+        data.folder("fixtures") / "costs" / "scenes.yaml",
+        shards.SceneCosts,
+        "RequestsOfAnAdministrator: 1",
+        "RequestsOfAnAdministrator: 0",
+        "RequestsOfAnAdministrator: 0 is less than the minimum of 1 — fix the value",
+    ),
+    (
+        data.PROJECT / "tests" / "attacks" / "attacks.yaml",
+        AttackList,
+        "exit: 0",
+        "exit: 9",
+        "attacks[0].exit: 9 is greater than the maximum of 8 — the exit code",
     ),
 ]
 """A file, its format, a text in it, a wrong text, and the end of the message."""

@@ -12,9 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from conformance import data, documents
+import msgspec
+from msgspec import Meta
+
+from conformance import data, formats
+from conformance.formats import Format, Text
 
 Schema = Mapping[str, Any]
 PodSpec = dict[str, Any]
@@ -28,6 +32,34 @@ null omits the field."""
 _QUANTITY, _INT_OR_STRING = "Quantity", "IntOrString"
 _WORD = re.compile(r"\$\{(list|n|item|alternative|name)\}")
 _MAX_DEPTH = 40
+
+
+FieldName = Annotated[str, Meta(pattern=r"^[A-Za-z]+\.[A-Za-z]+$", description="Type.field or holder.field")]
+Values = dict[FieldName, Any]
+Exclusions = dict[FieldName, Text]
+"""Field → why it is not set."""
+Names = Annotated[list[str], Meta(min_length=1)]
+Alternatives = dict[str, Literal["objects"] | Annotated[list[str | Names], Meta(min_length=2)]]
+
+
+class TemplateEntry(Format, frozen=True):
+    """The rules of one pod spec beside those of all. `only` are the alternatives of a type that it has."""
+
+    name: Annotated[str, Meta(pattern="^[a-z-]+$")]
+    excluded: Exclusions
+    values: Values = msgspec.field(default_factory=dict)
+    only: dict[str, Names] = msgspec.field(default_factory=dict)
+
+
+class PodFields(Format, frozen=True):
+    """The format of fields.yaml."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["PodFields"]
+    alternatives: Alternatives
+    values: Values
+    excluded: Exclusions
+    templates: Annotated[list[TemplateEntry], Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -46,17 +78,10 @@ class Template:
 
 def templates(path: Path | None = None) -> list[Template]:
     """Read the rules. Raises UsageError with file, line and field if the file is invalid."""
-    folder = data.folder("fixtures") / "pods"
-    table = documents.read(path or folder / "fields.yaml", folder / "fields.schema.json").value
+    _, file = formats.read(path or data.folder("fixtures") / "pods" / "fields.yaml", PodFields)
     return [
-        Template(
-            entry["name"],
-            {**table["values"], **entry.get("values", {})},
-            {**table["excluded"], **entry.get("excluded", {})},
-            table["alternatives"],
-            entry.get("only", {}),
-        )
-        for entry in table["templates"]
+        Template(entry.name, file.values | entry.values, file.excluded | entry.excluded, file.alternatives, entry.only)
+        for entry in file.templates
     ]
 
 

@@ -4,18 +4,64 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from conformance import data, documents
+import msgspec
+from msgspec import Meta
+
+from conformance import data, formats
+from conformance.formats import Format
 from conformance.grove.restricted import restricted
 
 Spec = dict[str, Any]
 
 KEYED_LISTS = ("containers", "volumes", "imagePullSecrets", "hostAliases", "schedulingGates", "resourceClaims")
 KEYED_CONTAINER_LISTS = ("ports", "volumeMounts", "volumeDevices")
+
+
+Name = Annotated[
+    str,
+    Meta(pattern="^[a-z]([a-z-]{0,14}[a-z])?$", description="name of the clique, at most 16 letters and hyphens"),
+]
+SpecPath = Annotated[str, Meta(pattern="^(/[A-Za-z0-9]+)+$", description="a path such as /containers/0/image")]
+
+
+class ReversedPair(Format, frozen=True):
+    """A pod spec, by the fields in which it differs from the base, and the lists to reverse in it."""
+
+    name: Name
+    pod_spec: Spec
+    reversed: Annotated[list[SpecPath], Meta(min_length=1)]
+
+
+class ChangedPair(Format, frozen=True):
+    """A pod spec, by the fields in which it differs from the base, and the values to set in it, by path."""
+
+    name: Name
+    set: Annotated[dict[SpecPath, Any], Meta(min_length=1)]
+    pod_spec: Spec = msgspec.field(default_factory=dict)
+
+
+ReversedPairs = Annotated[list[ReversedPair], Meta(min_length=1)]
+ChangedPairs = Annotated[list[ChangedPair], Meta(min_length=1)]
+Notations = Annotated[list[tuple[Literal["cpu", "memory"], str, str]], Meta(min_length=1)]
+"""A resource, and two notations of one amount of it."""
+
+
+class PairList(Format, frozen=True):
+    """The format of a file of pairs. `base` is the pod spec of all entries."""
+
+    base: Spec
+    keyed: ReversedPairs
+    ordered: ReversedPairs
+    open: ReversedPairs
+    notations: Notations
+    foreign_notations: Notations
+    changed: ChangedPairs
+    outside_pod_spec: ChangedPairs
 
 
 @dataclass(frozen=True)
@@ -44,36 +90,34 @@ class Pairs:
     foreign_notations: list[TemplatePair]
 
 
-def folder() -> Path:
-    """Return the folder of the fixture."""
-    return data.folder("fixtures") / "hashes"
-
-
 def read(path: Path | None = None) -> Pairs:
     """Read a file of pairs. Raises UsageError with file, line and field if the file is invalid."""
-    content = documents.read(path or folder() / "templates.yaml", folder() / "templates.schema.json").value
-    notations = (list(_notations(content["base"], content[section])) for section in ("notations", "foreignNotations"))
+    _, file = formats.read(path or data.folder("fixtures") / "hashes" / "templates.yaml", PairList)
     pairs = (
-        list(_pairs(content["base"], content[section])) for section in ("keyed", "ordered", "open", "changed", "beside")
+        list(_pairs(file.base, part))
+        for part in (file.keyed, file.ordered, file.open, file.changed, file.outside_pod_spec)
     )
-    return Pairs(content["base"], *pairs, *notations)
+    notations = (list(_notations(file.base, part)) for part in (file.notations, file.foreign_notations))
+    return Pairs(file.base, *pairs, *notations)
 
 
-def _pairs(base: Spec, entries: list[Mapping[str, Any]]) -> Iterator[TemplatePair]:
+def _pairs(base: Spec, entries: Sequence[ReversedPair | ChangedPair]) -> Iterator[TemplatePair]:
     for entry in entries:
-        before = template(entry["name"], {**base, **entry.get("podSpec", {})})
+        before = template(entry.name, {**base, **entry.pod_spec})
         after = copy.deepcopy(before)
-        for path in entry.get("reversed", ()):
-            holder, last = _place(after, path)
-            holder[last] = holder[last][::-1]
-        for path, value in entry.get("set", {}).items():
-            holder, last = _place(after, path)
-            holder[last] = copy.deepcopy(value)
+        if isinstance(entry, ReversedPair):
+            for path in entry.reversed:
+                holder, last = _place(after, path)
+                holder[last] = holder[last][::-1]
+        else:
+            for path, value in entry.set.items():
+                holder, last = _place(after, path)
+                holder[last] = copy.deepcopy(value)
         after["spec"]["podSpec"] = restricted(after["spec"]["podSpec"])
-        yield TemplatePair(entry["name"], before, after)
+        yield TemplatePair(entry.name, before, after)
 
 
-def _notations(base: Spec, entries: list[tuple[str, object, object]]) -> Iterator[TemplatePair]:
+def _notations(base: Spec, entries: Notations) -> Iterator[TemplatePair]:
     for number, (resource, *notations) in enumerate(entries):
         name = f"{resource}-{number}"
         yield TemplatePair(name, *(template(name, _requesting(base, resource, notation)) for notation in notations))

@@ -9,14 +9,71 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from conformance import data, documents
+from msgspec import field
+
+from conformance import data, formats
 from conformance.errors import UsageError
+from conformance.formats import Format
 from conformance.grove.coherent.model import Component, Entry, Key, Layout
 
 _GANG = re.compile(r"(?P<name>[\w-]+)(?P<anchor>\*?)@(?P<generation>\w+):(?P<members>.*)")
 _MEMBER = re.compile(r"(?P<name>[A-Za-z]+)(?:(?P<count>\d+)|\[(?P<indices>[\d,]+)\])")
+
+
+Sizes = dict[str, tuple[int, int, int]]
+"""Name → replicas, minAvailable, maxUnavailable."""
+
+
+class SizedComponents(Format, frozen=True, kw_only=True):
+    """The components of a set replica."""
+
+    cliques: Sizes = field(default_factory=dict)
+    groups: Sizes = field(default_factory=dict)
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """Return the cliques and then the scaling groups."""
+        return (
+            *(Component(Key("clique", name), *sizes) for name, sizes in self.cliques.items()),
+            *(Component(Key("group", name), *sizes) for name, sizes in self.groups.items()),
+        )
+
+
+class PlanTrace(SizedComponents, frozen=True, kw_only=True):
+    """A worked plan: components, and the batches that the specification lists for them (COH-130 … COH-141)."""
+
+    id: str
+    batches: tuple[str, ...]
+
+
+class WriteEntry(Format, frozen=True, kw_only=True):
+    """A write of the map, as an entry of the file. `begins` is the generation of the update that begins with it."""
+
+    begins: str = ""
+    unavailable: dict[str, int] = field(default_factory=dict)
+    gangs: list[str]
+
+
+class TraceEntry(SizedComponents, frozen=True, kw_only=True):
+    """A trace, as an entry of the file. `changes` are the components in the scope of the updates."""
+
+    name: str
+    source: tuple[str, ...]
+    about: str
+    changes: list[str]
+    whole: bool
+    writes: list[WriteEntry]
+
+
+class TraceList(Format, frozen=True):
+    """The format of a file of plans and traces."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["CoherentTraces"]
+    plans: list[PlanTrace]
+    traces: list[TraceEntry]
 
 
 @dataclass(frozen=True)
@@ -49,41 +106,19 @@ class Trace:
         return [component for component in self.components if component.key in self.changed]
 
 
-@dataclass(frozen=True)
-class PlanTrace:
-    """A worked plan: components, and the batches that the specification lists for them (COH-130 … COH-141)."""
-
-    id: str
-    components: tuple[Component, ...]
-    batches: tuple[str, ...]
-
-
-def folder() -> Path:
-    """Return the folder of the traces."""
-    return data.folder("fixtures") / "coherent"
-
-
-def traces() -> list[Trace]:
-    """Return all traces. Raises UsageError with file, line and field if the file is invalid."""
-    document = documents.read(folder() / "traces.yaml", folder() / "traces.schema.json")
-    return [_trace(entry) for entry in document.value["traces"]]
+def traces(path: Path | None = None) -> list[Trace]:
+    """Return all traces of a file. Raises UsageError with file, line and field if the file is invalid."""
+    return [_trace(entry) for entry in _read(path).traces]
 
 
 def plans() -> list[PlanTrace]:
     """Return the example plans of the specification. Raises UsageError with file, line and field if the file is
     invalid."""
-    document = documents.read(folder() / "traces.yaml", folder() / "traces.schema.json")
-    return [
-        PlanTrace(entry["id"], _components(entry), tuple(entry["batches"]))
-        for entry in document.value["plans"]
-    ]  # fmt: skip
+    return _read().plans
 
 
-def check(path: Path) -> None:
-    """Check a file of traces. Raises UsageError with file, line and field if the file is invalid."""
-    document = documents.read(path, folder() / "traces.schema.json")
-    for entry in document.value["traces"]:
-        _trace(entry)
+def _read(path: Path | None = None) -> TraceList:
+    return formats.read(path or data.folder("fixtures") / "coherent" / "traces.yaml", TraceList)[1]
 
 
 def layout(gangs: Sequence[str]) -> Layout:
@@ -91,30 +126,23 @@ def layout(gangs: Sequence[str]) -> Layout:
     return tuple(_gang(gang) for gang in gangs)
 
 
-def _trace(entry: Mapping[str, Any]) -> Trace:
-    components = _components(entry)
+def _trace(entry: TraceEntry) -> Trace:
+    components = entry.components
     return Trace(
-        entry["name"],
-        tuple(entry["source"]),
-        entry["about"],
+        entry.name,
+        entry.source,
+        entry.about,
         components,
-        tuple(component.key for component in components if component.key.name in entry["changes"]),
+        tuple(component.key for component in components if component.key.name in entry.changes),
         tuple(
             TraceWrite(
-                layout(write["gangs"]),
-                write.get("begins", ""),
-                {component.key: write.get("unavailable", {}).get(component.key.name, 0) for component in components},
+                layout(write.gangs),
+                write.begins,
+                {component.key: write.unavailable.get(component.key.name, 0) for component in components},
             )
-            for write in entry["writes"]
+            for write in entry.writes
         ),
-        entry["whole"],
-    )
-
-
-def _components(entry: Mapping[str, Any]) -> tuple[Component, ...]:
-    return (
-        *(Component(Key("clique", name), *sizes) for name, sizes in entry.get("cliques", {}).items()),
-        *(Component(Key("group", name), *sizes) for name, sizes in entry.get("groups", {}).items()),
+        entry.whole,
     )
 
 
