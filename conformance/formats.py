@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -54,8 +54,9 @@ def _schema(kind: Hashable) -> str:
 
 
 def _strict(rule: Any) -> Any:
-    """Return a schema in which a field that may be absent may not be null, and a literal is a constant. The type of a
-    value is the first rule about it, because it makes the best message."""
+    """Return a schema in which a field that may be absent may not be null, and a literal is a constant, and the
+    keys of a mapping that are enumerated are fields. The type of a value is the first rule about it, because it makes
+    the best message."""
     if isinstance(rule, list):
         return [_strict(entry) for entry in rule]
     if not isinstance(rule, dict):
@@ -65,11 +66,24 @@ def _strict(rule: Any) -> Any:
         choices = [choice for choice in strict.pop("anyOf") if choice != {"type": "null"}]
         strict |= choices[0] if len(choices) == 1 else {"anyOf": choices}
         strict.pop("default")
-    if "anyOf" in strict:
-        # a reference is to a mapping; a rule with neither a type nor a reference has the texts of a literal
-        types = [choice.get("type", "object" if "$ref" in choice else "string") for choice in strict["anyOf"]]
-        strict["type"] = sorted(dict.fromkeys(types), key=lambda name: name == "array")
+    if names := strict.get("propertyNames", {}).get("enum"):
+        strict |= {"properties": dict.fromkeys(names, strict["additionalProperties"]), "additionalProperties": False}
+        strict.pop("propertyNames")
+    types = [_type(choice) for choice in strict.get("anyOf", ())]
+    if types and None not in types:  # a union: a mistake is one in the choice that has the type of the value
+        alternatives = zip(types, strict.pop("anyOf"), strict=True)
+        strict["type"] = sorted(types, key=lambda name: name == "array")
+        strict["allOf"] = [{"if": {"type": name}, "then": choice} for name, choice in alternatives]
     if isinstance(strict.get("enum"), list) and len(strict["enum"]) == 1:
         strict["const"] = strict.pop("enum")[0]
     first = ("$ref", "const", "type")
     return dict(sorted(strict.items(), key=lambda item: first.index(item[0]) if item[0] in first else len(first)))
+
+
+def _type(rule: Mapping[str, Any]) -> str | None:
+    """Return the type that a rule permits; None if it is a rule about several. A reference is to a mapping, and a
+    literal is a text."""
+    if "$ref" in rule:
+        return "object"
+    literal = "string" if rule.keys() & {"const", "enum"} else None
+    return str(rule["type"]) if "type" in rule else literal

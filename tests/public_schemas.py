@@ -12,8 +12,10 @@ from conformance.cluster.fleets import FleetFormat
 from conformance.cluster.node_profiles import ProfileFormat
 from conformance.cluster.pod_behaviors import Behaviors
 from conformance.data import folder
+from conformance.implementation.descriptor import DescriptorFormat
 
 PUBLIC: Mapping[Path, Any] = {
+    folder("fixtures") / "implementations" / "implementation.schema.json": DescriptorFormat,
     folder("kwok-profiles") / "nodes.schema.json": ProfileFormat,
     folder("kwok-profiles") / "behaviors.schema.json": Behaviors,
     folder("kwok-profiles") / "fleets.schema.json": FleetFormat,

@@ -32,6 +32,10 @@ class Cupboard(Format, frozen=True):
     shelves: dict[Annotated[str, Meta(pattern="^[a-z]+$", description="lower-case letters")], Shelf] = field(
         default_factory=dict
     )
+    content: Shelf | list[Shelf] | None = None
+    locks: Annotated[dict[str, str], Meta(extra_json_schema={"propertyNames": {"enum": ["left", "right"]}})] = field(
+        default_factory=dict
+    )
 
 
 REQUIRED = "apiVersion: furniture/v1\nabout: Plates\n"
@@ -64,6 +68,10 @@ def test_a_file_is_converted_to_its_type(tmp_path: Path) -> None:
             REQUIRED + "shelves:\n  top: {height: low}\n",
             "data.yaml:4: shelves.top.height: holds a text — give a number",
         ),
+        (REQUIRED + "content: 3\n", "data.yaml:3: content: holds a number — give a mapping or a list"),
+        (REQUIRED + "content: {hight: 1}\n", 'data.yaml:3: content.hight: unknown field — did you mean "height"?'),
+        (REQUIRED + "content: [{}]\n", 'data.yaml:3: content[0]: the field "height" is missing — add it'),
+        (REQUIRED + "locks: {lft: brass}\n", 'data.yaml:3: locks.lft: unknown field — did you mean "left"?'),
     ],
 )
 def test_a_mistake_is_reported_with_its_field(

@@ -22,6 +22,7 @@ from conformance.errors import Exit, UsageError
 from conformance.grove import lines, workloads
 from conformance.implementation import deployment, discovery, installer, loading, parameters, skeleton
 from conformance.implementation.descriptor import SUFFIXES, Descriptor, Role
+from conformance.implementation.fields import PARTS
 from conformance.run import declared, trial
 from conformance.suite.registry import requirement
 
@@ -246,7 +247,7 @@ def _description_lines(judged: Descriptor, supplied: Descriptor | None) -> Itera
     yield f"claims     {', '.join(sorted(judged.features)) or 'no optional feature'}"
     if judged.discovered:  # the CRDs may claim a feature that the descriptor does not name
         yield f"discovered {'; '.join(f'{field}: {value}' for field, value in sorted(judged.discovered.items()))}"
-    counts = [f"{len(judged.manifests(part))} files of {part}" for part in loading.PARTS if judged.manifests(part)]
+    counts = [f"{len(judged.manifests(part))} files of {part}" for part in PARTS if judged.manifests(part)]
     yield f"installs   {', '.join(counts) or 'nothing'}"
     for role, processes in judged.processes.items():
         for process in processes:

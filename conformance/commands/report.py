@@ -173,12 +173,12 @@ def write_baseline(
     events = list(ledger_file.read(run / "ledger"))
     name = recovery.start_event(events, run).implementation.name
     report = model.judge(requirement.load(), events, datetime.fromtimestamp(events[-1].wall, UTC).date())
-    earlier = expectations.read(to, "--to") if to is not None and to.exists() else None
+    earlier = expectations.read(to, "--to")[1] if to is not None and to.exists() else None
     if earlier is not None and earlier.implementation != name:
         raise UsageError(
             f"has the failures of {earlier.implementation}, not of {name}", where=f"--to {to}", hint="give another file"
         )
-    failures = baseline.expected_failures(report, earlier.entries if earlier is not None else (), day, reason)
+    failures = baseline.expected_failures(report, earlier.expected_failures if earlier is not None else (), day, reason)
     if unjudged := baseline.unjudged(report):
         ids = f"{', '.join(unjudged[:4])}{f' and {len(unjudged) - 4} more' if len(unjudged) > 4 else ''}"
         typer.echo(f"not judged in this run, and not added: {ids} — renew it from a run that judges them", err=True)

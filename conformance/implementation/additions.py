@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.implementation import placeholders
-from conformance.implementation.descriptor import Descriptor, Metadata
+from conformance.implementation.descriptor import Descriptor
+from conformance.implementation.fields import Metadata
 
 Object = dict[str, Any]
 

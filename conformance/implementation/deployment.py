@@ -16,8 +16,9 @@ from conformance.cluster.state import Owner
 from conformance.errors import UsageError
 from conformance.grove.kinds import GROVE
 from conformance.implementation import installation, loading, objects
-from conformance.implementation.descriptor import DEPLOYED_STARTS, Descriptor, Role
+from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import Driver
+from conformance.implementation.fields import DEPLOYED_STARTS
 from conformance.implementation.objects import DesiredObject
 from conformance.implementation.values import ClusterFacts
 from kube.client import Client

@@ -5,205 +5,249 @@ See docs/design.md, section "Implementations under test". `loading.load` creates
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
+import hashlib
+import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta, field
 
 from conformance import data, documents
-from conformance.documents import Document
+from conformance.documents import Document, Field
 from conformance.errors import UsageError
-from conformance.grove.kinds import DEFAULT_SCHEDULER
+from conformance.formats import Format, Text
+from conformance.grove.kinds import DEFAULT_SCHEDULER, LEASE
 from conformance.implementation import globs, placeholders
+from conformance.implementation.fields import (
+    BY_ROLE,
+    NOT_EMPTY,
+    UNIQUE,
+    Control,
+    Deployment,
+    ExpectedFailure,
+    Install,
+    Metadata,
+    Part,
+    Process,
+    Start,
+    Upgrade,
+)
+from conformance.implementation.fields import Role as Role
+from conformance.implementation.parameters import Parameter
 
 SUFFIXES = (".yaml", ".yml")
+REFERENCE = "reference"
+"""The descriptor that supplies the roles that an implementation does not play, unless the implementation names another
+descriptor."""
 
 
-class Role(StrEnum):
-    """The roles that an implementation can play."""
+class DescriptorFormat(Format, frozen=True, kw_only=True):
+    """How the suite installs, starts and stops one implementation of the Grove API. See
+    docs/writing-an-implementation.md."""
 
-    OPERATOR = "operator"
-    GANG_SCHEDULER = "gang-scheduler"
+    api_version: Annotated[Literal["conformance.grove.io/v1alpha1"], Meta(description="conformance.grove.io/v1alpha1")]
+    kind: Annotated[Literal["Implementation"], Meta(description="Implementation")]
+    name: Annotated[
+        str,
+        Meta(
+            pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+            description="lower-case letters, digits and inner hyphens, for example my-operator",
+        ),
+    ]
+    version: Annotated[
+        Text, Meta(description="the version that a report names, in quotes, or ${set.version} for a parameter")
+    ]
+    roles: Annotated[
+        frozenset[Role],
+        Meta(
+            min_length=1,
+            description="the roles it plays: operator, gang-scheduler or both",
+            extra_json_schema=UNIQUE,
+        ),
+    ]
+    features: Annotated[
+        frozenset[Text],
+        Meta(
+            description="the features it claims; requirements of other features are reported as not claimed",
+            extra_json_schema=UNIQUE,
+        ),
+    ] = frozenset()
+    contract: Annotated[
+        str,
+        Meta(
+            pattern=r"^(names|maps|v[0-9]+\.[0-9]+\.[0-9]+(-alpha\.[0-9]+(-rc[0-9]+)?)?|\$\{set\.[A-Za-z0-9]+\})$",
+            description="the release of Grove whose contract it follows, or the line: names (up to "
+            "v0.1.0-alpha.12-rc1) or maps, for the newest release of it; by default that which its CRDs show",
+        ),
+    ] = ""
+    """Empty if the line follows from the CRDs."""
+    scheduler_name: Annotated[
+        str,
+        Meta(
+            pattern=r"^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?|\$\{set\.[A-Za-z0-9]+\})$",
+            description="spec.schedulerName of the pods of its gangs; a supplied gang scheduler serves this name",
+        ),
+    ]
+    start: Annotated[
+        Start,
+        Meta(
+            description="processes (the default): the suite starts `processes`; running: the implementation runs "
+            "already, nothing is started; manifests, helm: it is deployed in an existing cluster"
+        ),
+    ] = "processes"
+    parameters: Annotated[
+        dict[
+            Annotated[
+                str,
+                Meta(
+                    pattern="^[A-Za-z][A-Za-z0-9_-]*$",
+                    description="start the name of a parameter with a letter; letters, digits, _ and - may follow",
+                ),
+            ],
+            Parameter,
+        ],
+        Meta(description="parameters that users set with --set NAME=VALUE"),
+    ] = field(default_factory=dict)
+    install: Annotated[Install, Meta(description="what is applied to the API server before the processes start")] = (
+        Install()
+    )
+    processes: Annotated[
+        Mapping[
+            Role,
+            Process
+            | Annotated[
+                Sequence[Annotated[Process, Meta(extra_json_schema={"required": ["name"]})]],
+                Meta(min_length=1),
+            ],
+        ],
+        Meta(
+            description="for each role its process, or a list of its processes in the order in which they start",
+            extra_json_schema=BY_ROLE,
+        ),
+    ] = field(default_factory=dict)
+    deployments: Annotated[
+        Mapping[Role, Deployment],
+        Meta(
+            description="for each role its Deployment, which is ready when it is available; tests scale it to stop it",
+            extra_json_schema=BY_ROLE,
+        ),
+    ] = field(default_factory=dict)
+    control: Annotated[
+        Mapping[Role, Control],
+        Meta(
+            description="for a role of an implementation that runs already, your commands that stop and start it",
+            extra_json_schema=BY_ROLE,
+        ),
+    ] = field(default_factory=dict)
+    cluster_roles: Annotated[
+        Mapping[Role, Annotated[Text, Meta(description="the ClusterRole of the role's user")]],
+        Meta(
+            description="for each role the ClusterRole of its user, of install.objects or of Kubernetes; "
+            "cluster-admin if none is named",
+            extra_json_schema=BY_ROLE,
+        ),
+    ] = field(default_factory=dict)
+    supplied: Annotated[
+        Mapping[str, str],
+        Meta(description="parameters of the implementation that supplies the roles that this one does not play"),
+    ] = field(default_factory=dict)
+    supplied_by: Annotated[
+        Text,
+        Meta(
+            description="the implementation that supplies the roles that this one does not play; the reference by "
+            "default"
+        ),
+    ] = REFERENCE
+    pods: Annotated[
+        Metadata,
+        Meta(description="what the gang scheduler needs on pods: labels, annotations", extra_json_schema=NOT_EMPTY),
+    ] = Metadata()
+    podgangs: Annotated[
+        Metadata,
+        Meta(description="what the gang scheduler needs on PodGangs: labels, annotations", extra_json_schema=NOT_EMPTY),
+    ] = Metadata()
+    resource_claims: Annotated[
+        Metadata,
+        Meta(
+            description="what the gang scheduler needs on ResourceClaims that pods share: labels, annotations",
+            extra_json_schema=NOT_EMPTY,
+        ),
+    ] = Metadata()
+    record: Annotated[
+        tuple[
+            Annotated[
+                str,
+                Meta(
+                    pattern=r"^[a-z0-9]+\.[a-z0-9.-]+$",
+                    description="the plural and the group of a resource, for example podgroups.example.com",
+                ),
+            ],
+            ...,
+        ],
+        Meta(
+            description="further resources that are recorded in histories and bundles, as plural.group",
+            extra_json_schema=UNIQUE,
+        ),
+    ] = ()
+    lease: Annotated[
+        str,
+        Meta(
+            pattern="^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$",
+            description="the Lease by which your operators elect their leader, grove-operator-leader-election without "
+            "it",
+        ),
+    ] = LEASE
+    settle: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=30,
+            description="seconds without a change after which the gang scheduler has nothing left to do, at most 30",
+        ),
+    ] = 0.0
+    """0 if this is not declared."""
+    upgrades: Annotated[
+        tuple[Upgrade, ...],
+        Meta(min_length=1, description="earlier versions of the operator that this one takes over from"),
+    ] = ()
+    expected_failures: Annotated[
+        tuple[ExpectedFailure, ...], Meta(description="requirements that are known to fail")
+    ] = ()
+
+    def each_process(self) -> Iterator[tuple[Role, Field, Process]]:
+        """Yield every process with its role and its field."""
+        for role, processes in self.processes.items():
+            if isinstance(processes, Process):
+                yield role, ("processes", role), processes
+            else:
+                yield from ((role, ("processes", role, index), process) for index, process in enumerate(processes))
 
 
-class Ready(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The signs that a process is ready. If both are given, both must hold. `within` is in seconds."""
-
-    http: str | None = None
-    log: str | None = None
-    within: float = 60.0
-
-
-class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a process is stopped. `grace` is the number of seconds between SIGTERM and SIGKILL."""
-
-    grace: float = 10.0
-
-
-class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The command, the files and the signs of readiness of one process of a role. All strings may contain
-    placeholders."""
-
-    argv: list[str | list[str]]
-    ready: Ready
-    name: str = ""
-    """The name of the process within the role; empty for a role's only process."""
-    env: dict[str, str] = {}
-    inherit: list[str] = []
-    """Variables of the suite's environment that the process inherits in addition to the harmless ones
-    (`inherited.py`)."""
-    files: dict[str, str] = {}
-    stop: Stop = Stop()
-
-
-class Helm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A Helm release. `set` maps value names to strings. All strings may contain placeholders."""
-
-    chart: str
-    release: str
-    namespace: str = "default"
-    values: list[str] = []
-    set: dict[str, str] = {}
-
-
-class Install(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Files, folders or globs. Relative paths are relative to the folder of the descriptor."""
-
-    crds: list[str] = []
-    objects: list[str] = []
-    webhooks: list[str] = []
-    manifests: list[str] = []
-    """The manifests of the implementation itself, for `start: manifests`."""
-    helm: Helm | None = None
-
-
-Part = Literal["crds", "objects", "webhooks", "manifests"]
-"""The fields of `Install` that name files."""
-
-
-class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The Deployment of a role. `within` is the number of seconds until the Deployment must be available."""
-
-    name: str
-    namespace: str = "default"
-    within: float = 120.0
-
-
-class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The user's commands that stop and start a role, with KUBECONFIG in their environment. `start` returns when the
-    role is ready. `within` is the number of seconds that a command may take; `inherit` has the same meaning as in a
-    process."""
-
-    stop: list[str]
-    start: list[str]
-    kill: list[str] = []
-    """Ends the role immediately. Without this command, `stop` is used."""
-    inherit: list[str] = []
-    within: float = 120.0
-
-
-Start = Literal["processes", "running", "manifests", "helm"]
-DEPLOYED_STARTS: tuple[Start, ...] = ("manifests", "helm")
-"""The ways of starting an implementation that need a cluster whose nodes run containers."""
-
-
-class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Labels and annotations that the suite adds to objects that it creates."""
-
-    labels: Mapping[str, str] = {}
-    annotations: Mapping[str, str] = {}
-
-    def fill(self, value: Callable[[str], str]) -> Metadata:
-        """Return the metadata with the placeholders in the values replaced."""
-
-        def expand(texts: Mapping[str, str]) -> dict[str, str]:
-            return {name: placeholders.expand(text, value) for name, text in texts.items()}
-
-        return Metadata(expand(self.labels), expand(self.annotations))
-
-
-class ExpectedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A requirement that is known to fail."""
-
-    id: str
-    reason: str
-    link: str | None = None
-    expires: datetime.date | None = None
-
-    def has_expired(self, today: datetime.date) -> bool:
-        """Return whether the entry has expired by this day."""
-        return self.expires is not None and self.expires <= today
-
-
-class Upgrade(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An earlier version from which this implementation can be upgraded: the same processes with other parameters.
-    `about` describes the version; `libraries` is the version of the Kubernetes libraries with which it computed the
-    hashes that it stored."""
-
-    name: str
-    about: str
-    set: dict[str, str]
-    libraries: str = ""
-
-
-@dataclass(frozen=True)
-class Descriptor:
+class Descriptor(DescriptorFormat, frozen=True, kw_only=True):
     """A checked descriptor together with the values of its parameters."""
 
     document: Document
-    name: str
-    version: str
-    roles: frozenset[Role]
-    features: frozenset[str]
-    scheduler_name: str
-    start: Start
-    install: Install
+    settings: Mapping[str, str]
     processes: Mapping[Role, tuple[Process, ...]]
     """The processes of each role, in the order in which they start."""
-    deployments: Mapping[Role, Deployment]
-    """The Deployment of each role, if the implementation is started by manifests or Helm."""
-    control: Mapping[Role, Control]
-    """The commands that stop and start the roles of an implementation that is already running."""
-    pods: Metadata
-    """Labels and annotations that the gang scheduler needs on the pods that it is to schedule."""
-    podgangs: Metadata
-    resource_claims: Metadata
-    """Labels and annotations that the gang scheduler needs on ResourceClaims that are not made for one pod."""
-    cluster_roles: Mapping[Role, str]
-    """The ClusterRole to which the user of a role is bound; `cluster-admin` for a role without an entry."""
-    supplied: Mapping[str, str]
-    """Parameters of the implementation that supplies the other roles."""
-    supplied_by: str
-    """The name of the implementation that supplies the other roles."""
-    record: tuple[str, ...]
-    """Additional resources to record, as `plural.group`."""
-    lease: str
-    """The name of the Lease with which the implementation's operators elect their leader."""
-    settle: float
-    """Seconds without a change after which the gang scheduler has nothing left to do; 0 if this is not declared."""
-    expected_failures: tuple[ExpectedFailure, ...]
-    settings: Mapping[str, str]
-    upgrades: tuple[Upgrade, ...]
-    digest: str
-    """`sha256:` and the digest of the file as canonical JSON. Comments, the order of keys, and the values of parameters
-    have no influence."""
-    contract: str = ""
-    """The release line or the release of Grove's contract that the descriptor names; empty if the line follows from the
-    CRDs."""
     line: str = ""
     """The release line of Grove's contract that the implementation follows (`discovery.complete`)."""
     release: str = ""
     """The release of Grove whose requirements the implementation must meet."""
-    discovered: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    discovered: Mapping[str, str] = field(default_factory=dict)
     """Optional parts of the API that the implementation's CRDs serve (`discovery.complete`)."""
     predecessor: Descriptor | None = None
     """Another implementation from which this one takes over, instead of from an earlier version of itself."""
+
+    @property
+    def digest(self) -> str:
+        """Return `sha256:` and the digest of the file as canonical JSON. Comments, the order of keys, and the values of
+        parameters have no influence."""
+        canonical = json.dumps(self.document.value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
 
     @property
     def is_kube_scheduler(self) -> bool:
@@ -218,11 +262,8 @@ class Descriptor:
         """Return the descriptor of the earlier version with which an upgrade starts."""
         if self.predecessor is not None:
             return self.predecessor
-        overrides = {
-            name: placeholders.expand(value, lambda placeholder: self.static_value(placeholder) or "")
-            for name, value in upgrade.set.items()
-        }
-        return dataclasses.replace(self, settings={**self.settings, **overrides})
+        overrides = {name: self.expand(value) for name, value in upgrade.set.items()}
+        return msgspec.structs.replace(self, settings={**self.settings, **overrides})
 
     @property
     def folder(self) -> Path:
@@ -243,12 +284,21 @@ class Descriptor:
             case _:
                 return self.settings.get(name.removeprefix("set.")) if name.startswith("set.") else None
 
+    def expand(self, text: str) -> str:
+        """Return a text with the placeholders replaced that need no cluster. Those for pods are kept, and others become
+        empty."""
+
+        def value(name: str) -> str:
+            return f"${{{name}}}" if name in placeholders.POD_LABELS else self.static_value(name) or ""
+
+        return placeholders.expand(text, value)
+
     def manifests(self, part: Part) -> list[Path]:
         """Return the YAML files of a part of `install`, sorted within each entry. Raises UsageError if an entry matches
         no file."""
         paths: dict[Path, None] = {}
         for index, pattern in enumerate(getattr(self.install, part)):
-            expanded = placeholders.expand(pattern, lambda name: self.static_value(name) or "")
+            expanded = self.expand(pattern)
             location = placeholders.option(pattern) or self.document.location("install", part, index)
             hint = "give a file, a folder with *.yaml files or a glob"
             try:

@@ -4,9 +4,9 @@ run."""
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from pathlib import Path
 
+import msgspec
 import orjson
 
 from conformance.errors import HarnessError, UsageError
@@ -40,7 +40,7 @@ def complete(judged: Descriptor, kubeconfig: str = "") -> Descriptor:
             where=placeholders.option(judged.document.value["contract"]) or judged.document.location("contract"),
             hint=f"say {release_line}, or install the CRDs of the line {claimed_release_line}",
         )
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         _with_contract(judged, judged.contract or release_line),
         features=judged.features | api.features,
         discovered=api.findings,
@@ -52,7 +52,7 @@ def _with_contract(judged: Descriptor, contract: str) -> Descriptor:
     if Role.OPERATOR not in judged.roles:
         return judged
     release_line, release = lines.line_and_release(contract)
-    return dataclasses.replace(judged, line=release_line, release=release)
+    return msgspec.structs.replace(judged, line=release_line, release=release)
 
 
 def _served_release_line(judged: Descriptor, api: Served) -> str:

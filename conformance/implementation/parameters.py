@@ -5,23 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-import msgspec
+from msgspec import Meta
 
 from conformance.documents import Document, display_path, suggestion
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 from conformance.suggestions import explain_missing
 
 
-class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Parameter(Format, frozen=True):
     """One parameter. A value of the kind `path` must exist and is made absolute; a value of the kind `text` is used
-    unchanged."""
+    unchanged. The user must give a value if there is no default."""
 
-    description: str
-    kind: Literal["path", "text"] = "text"
-    default: str | None = None
-    """The default value; None if the user must give a value."""
+    description: Annotated[Text, Meta(description="one line that describes the value")]
+    kind: Annotated[
+        Literal["path", "text"],
+        Meta(description="path: must exist, is made absolute; text: used as it is"),
+    ] = "text"
+    default: Annotated[
+        str | None, Meta(description="the value if none is given; without it the parameter is required")
+    ] = None
 
 
 def assignments(texts: Iterable[str], option: str = "--set") -> dict[str, str]:

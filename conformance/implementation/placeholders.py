@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from conformance.documents import suggestion
 from conformance.grove import labels
+from conformance.suggestions import suggestion
 
 SIMPLE_NAMES = frozenset(
     {"python", "project", "here", "kubeconfig", "directory", "schedulerName", "certificates", "ca"}

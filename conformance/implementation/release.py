@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from conformance.cluster.existing import helm_releases
 from conformance.errors import HarnessError
 from conformance.implementation import inherited, installation, installer, objects
-from conformance.implementation.descriptor import Descriptor, Helm, Role
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.fields import Helm
 from conformance.implementation.installation import MANAGER
 from conformance.implementation.objects import DesiredObject
 from conformance.implementation.values import ProcessLocation, Values

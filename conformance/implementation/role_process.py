@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from conformance.errors import HarnessError, SupervisorLost
 from conformance.implementation import inherited, placeholders
 from conformance.implementation.certificates import write_private
-from conformance.implementation.descriptor import Descriptor, Process, Role
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.fields import Process
 from conformance.implementation.output import TAIL_PREFIX
 from conformance.implementation.process import NotReady, ProcessExit, ProcessGroup, ReadinessTimeout
 from conformance.implementation.program import find_program, resolve_path

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
+import msgspec
 
 from conformance.errors import UsageError
-from conformance.implementation.descriptor import Descriptor, Role, Upgrade
+from conformance.implementation.descriptor import Descriptor, Role
+from conformance.implementation.fields import Upgrade
 
 FEATURE = "upgrade"
 
@@ -21,8 +22,8 @@ def take_over(judged: Descriptor, earlier: Descriptor) -> Descriptor:
                 where=descriptor.document.location("processes"),
                 hint="--from is for two operators that the suite starts",
             )
-    predecessor = dataclasses.replace(earlier, scheduler_name=judged.scheduler_name)
-    return dataclasses.replace(
+    predecessor = msgspec.structs.replace(earlier, scheduler_name=judged.scheduler_name)
+    return msgspec.structs.replace(
         judged,
         features=judged.features | {FEATURE},
         upgrades=(Upgrade(earlier.name, f"{earlier.name} {earlier.version}", {}),),

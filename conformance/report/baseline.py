@@ -7,7 +7,7 @@ import datetime
 from collections.abc import Iterable
 
 from conformance.evidence.values import one_line
-from conformance.implementation.descriptor import ExpectedFailure
+from conformance.implementation.fields import ExpectedFailure
 from conformance.report.model import UNSELECTED_REASONS, Outcome, Report, Result
 
 MAX_REASON_LENGTH = 160

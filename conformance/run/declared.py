@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from conformance.documents import Document, suggestion
 from conformance.errors import UsageError
-from conformance.implementation.descriptor import Descriptor, ExpectedFailure
+from conformance.implementation.descriptor import Descriptor
+from conformance.implementation.fields import ExpectedFailure
 from conformance.suite.registry.requirement import Registry
 
 

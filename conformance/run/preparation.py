@@ -76,9 +76,9 @@ def prepare(settings: RunSettings, report_dir: Path, *, is_default_cluster: bool
     registry = requirement.load()
     judged, supplied = worker.load_implementation(settings)
     if settings.baseline:
-        baseline = expectations.read(Path(settings.baseline))
-        declared.check_expected_failures(baseline.document, baseline.entries, registry)
-        judged = expectations.with_baseline(judged, baseline)
+        document, baseline = expectations.read(Path(settings.baseline))
+        declared.check_expected_failures(document, baseline.expected_failures, registry)
+        judged = expectations.with_baseline(judged, baseline, document.path)
     if settings.cluster == "own":
         deployment.require_containers(judged)
     for implementation in filter(None, (judged, judged.predecessor, supplied)):

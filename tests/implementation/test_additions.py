@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 
 from conformance.implementation import loading
 from conformance.implementation.additions import with_additions
-from conformance.implementation.descriptor import Metadata
+from conformance.implementation.fields import Metadata
 
-IMPLEMENTATION = dataclasses.replace(
+IMPLEMENTATION = msgspec.structs.replace(
     loading.load("reference"),
     pods=Metadata({"queue": "a"}, {"note": "b"}),
     podgangs=Metadata({"queue": "c"}),
@@ -47,7 +47,7 @@ def test_a_set_gets_the_additions_for_gangs_and_its_templates_get_those_for_pods
 
 def test_additions_that_name_gang_and_clique_are_on_pods_that_have_them() -> None:
     additions = Metadata({"part": "${podClique}", "queue": "a"}, {"group": "of ${podGang}"})
-    implementation = dataclasses.replace(IMPLEMENTATION, pods=additions)
+    implementation = msgspec.structs.replace(IMPLEMENTATION, pods=additions)
     labels = {"grove.io/podgang": "s-0", "grove.io/podclique": "s-0-w"}
     pod = {"kind": "Pod", "metadata": {"labels": labels}, "spec": {"schedulerName": NAME}}
     assert with_additions(implementation, pod)["metadata"] == {

@@ -16,8 +16,9 @@ import pytest
 
 from conformance.errors import HarnessError, UsageError
 from conformance.implementation import loading, succession
-from conformance.implementation.descriptor import Descriptor, Role, Upgrade
+from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
+from conformance.implementation.fields import Upgrade
 
 MARKER_VARIABLE = "GROVE_CONFORMANCE_CLUSTER"
 PROCESS_SOURCE = """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from conformance.implementation import loading
 from conformance.implementation.scheduler_names import SECOND_NAME, kube_scheduler_name
@@ -26,7 +26,7 @@ DEFAULT = "default-scheduler"
 def test_kube_scheduler_keeps_its_name_unless_another_scheduler_has_it(
     implementation_name: str, name: str, expected: str
 ) -> None:
-    implementation = replace(loading.load(implementation_name), scheduler_name=name)
+    implementation = structs.replace(loading.load(implementation_name), scheduler_name=name)
     assert kube_scheduler_name(implementation, loading.load("reference")) == expected
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from conformance import cli
 from conformance.implementation import expectations, loading
-from conformance.implementation.descriptor import ExpectedFailure
+from conformance.implementation.fields import ExpectedFailure
 from conformance.report import baseline, model
 from conformance.report.model import Report
 from conformance.suite.outcomes import ledger, ledger_file
@@ -113,7 +113,7 @@ def test_the_command_writes_and_renews_a_file(call: Callable[..., str], tmp_path
     edited = printed.replace("CORE-001", "CORE-002").replace("- id: CORE-002\n", "- id: CORE-002\n  link: l\n")
     (tmp_path / "ci.yaml").write_text(edited)
     assert call("report", "baseline", "run", "--to", "ci.yaml") == "ci.yaml: 1 expected failures of mine\n"
-    (entry,) = expectations.read(tmp_path / "ci.yaml").entries
+    (entry,) = expectations.read(tmp_path / "ci.yaml")[1].expected_failures
     assert entry.id == "CORE-001" and entry.expires is not None and entry.expires > datetime.date.today()
     assert "run: no such folder" not in call("report", "baseline", "run", "--to", "no/ci.yaml")
     assert "'soon' is not a date" in call("report", "baseline", "run", "--expires", "soon", code=4)
@@ -139,10 +139,9 @@ def test_a_mistake_in_a_baseline_is_one_line(
     (tmp_path / "ci.yaml").write_text(text.replace(old, new))
     if not words:
         implementation = loading.load("reference")
-        assert (
-            expectations.with_baseline(implementation, expectations.read(Path("ci.yaml"))).expected_failures[-1].expires
-            == LATER
-        )
+        document, expected = expectations.read(Path("ci.yaml"))
+        judged_again = expectations.with_baseline(implementation, expected, document.path)
+        assert judged_again.expected_failures[-1].expires == LATER
         return
     output = call("run", "--baseline", "ci.yaml", code=4)
     assert words in output and len(output.splitlines()) == 1

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from conformance.grove.admission import manifests
 from conformance.implementation import loading
 from conformance.implementation.additions import with_additions
-from conformance.implementation.descriptor import Metadata
+from conformance.implementation.fields import Metadata
 from conformance.suite.scenes.dry_run import DryRun, Reply
 from conformance.tests.admission import judging, test_authorizer
 from kube.resource import PODS
 
 WORDS = {"binding": "top", "other": "bottom", "scheduler": "kai-scheduler"}
 QUEUE = Metadata({"kai.scheduler/queue": "conformance"})
-QUEUED = dataclasses.replace(loading.load("reference"), pods=QUEUE, podgangs=QUEUE)
+QUEUED = msgspec.structs.replace(loading.load("reference"), pods=QUEUE, podgangs=QUEUE)
 """An implementation whose scheduler needs a queue on all pods and PodGangs."""
 REFUSED, ALLOWED = Reply(403, message="no"), Reply(200)
 DRY_ONLY = Reply(200, message="a dry run was refused (403: no)")

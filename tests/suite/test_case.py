@@ -13,8 +13,9 @@ import pytest
 from conformance.cluster.audit import AuditLog
 from conformance.errors import HarnessError
 from conformance.implementation import loading
-from conformance.implementation.descriptor import Role, Upgrade
+from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
+from conformance.implementation.fields import Upgrade
 from conformance.invariants.result import RuleResult
 from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.checks import Blocked, CheckFailed, Checks

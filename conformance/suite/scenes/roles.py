@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from conformance.grove.fields import terminating
 from conformance.history.query import History
 from conformance.history.record import DELETED
-from conformance.implementation.descriptor import Role, Upgrade
+from conformance.implementation.descriptor import Role
 from conformance.implementation.driver import Driver, NotStarted
+from conformance.implementation.fields import Upgrade
 from conformance.implementation.role_process import ProcessFailure
 from conformance.suite.outcomes.checks import Blocked, Checks
 from conformance.suite.scenes.machine import Machine

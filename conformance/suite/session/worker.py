@@ -8,7 +8,6 @@ clusters down.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,8 +33,9 @@ from conformance.history import redaction
 from conformance.history.query import History
 from conformance.history.recorder import Recorder
 from conformance.implementation import deployment, discovery, loading, role_process, scheduler_names, succession
-from conformance.implementation.descriptor import Descriptor, Process, Role
+from conformance.implementation.descriptor import Descriptor, Role
 from conformance.implementation.driver import ClusterFacts, Driver, NotStarted
+from conformance.implementation.fields import Process
 from conformance.implementation.process import responds
 from conformance.suite.environment import GivenUp, RunningTest, folder_name, randomness, short_name
 from conformance.suite.outcomes.checks import Blocked
@@ -102,7 +102,7 @@ def load_implementation(settings: RunSettings) -> tuple[Descriptor, Descriptor |
     supplied = deployment.supplier_of(judged)
     if supplied and not judged.line:
         completed_supplier = discovery.complete(supplied, kubeconfig)
-        judged = dataclasses.replace(judged, line=completed_supplier.line, release=completed_supplier.release)
+        judged = msgspec.structs.replace(judged, line=completed_supplier.line, release=completed_supplier.release)
     scale = max(1.0, settings.time_scale)  # a time scale below 1 does not make processes start faster
     return _with_scaled_timeouts(judged, scale), supplied and _with_scaled_timeouts(supplied, scale)
 
@@ -599,7 +599,7 @@ def _with_scaled_timeouts(descriptor: Descriptor, time_scale: float) -> Descript
 
     processes = {role: tuple(map(scaled, group)) for role, group in descriptor.processes.items()}
     earlier = descriptor.predecessor and _with_scaled_timeouts(descriptor.predecessor, time_scale)
-    return dataclasses.replace(descriptor, processes=processes, predecessor=earlier)
+    return msgspec.structs.replace(descriptor, processes=processes, predecessor=earlier)
 
 
 def _second_name(namespace: str) -> str:
