@@ -11,6 +11,7 @@ from conformance import data, formats
 from conformance.errors import UsageError
 from conformance.grove import health, lines, pod_fields, template_pairs
 from conformance.grove.coherent import traces
+from conformance.grove.scheduling import scenario_format
 from conformance.lab.gaps import instances
 from conformance.suite.registry import basis, coverage
 from conformance.suite.session import shards
@@ -95,6 +96,13 @@ MISTAKES: list[Mistake] = [
         "exit: 0",
         "exit: 9",
         "attacks[0].exit: 9 is greater than the maximum of 8 — the exit code",
+    ),
+    (
+        data.folder("fixtures") / "scheduling" / "placement.yaml",
+        scenario_format.ScenarioFile,
+        "desired: 4",
+        "desired: -4",
+        "gangs[0].groups[0].desired: -4 is less than the minimum of 0 — fix the value",
     ),
 ]
 """A file, its format, a text in it, a wrong text, and the end of the message."""

@@ -449,7 +449,7 @@ def _missed_preferences(result: ScenarioResult) -> Iterable[Breach]:
     """Yield a breach if preferred topology constraints could have been met better (OR-9)."""
     if not any(scope.preferred for gang in result.instance.gangs for scope in gang.scopes):
         return
-    if not result.scenario.enumerable or result.scenario.expected.should is None:
+    if not result.scenario.enumerable or result.scenario.expected.recommended is None:
         return
     score = outcomes.score(result.instance, result.outcome)
     best = max(

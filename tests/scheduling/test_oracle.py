@@ -40,8 +40,8 @@ def test_the_oracle_permits_as_many_outcomes_as_the_specification(scenario):
     expected = scenario.expected
     if expected.must is not None:
         assert len(permitted) == expected.must, text
-    if expected.should is not None:
-        assert len(outcomes.recommended_outcomes(scenario.instance)) == expected.should, text
+    if expected.recommended is not None:
+        assert len(outcomes.recommended_outcomes(scenario.instance)) == expected.recommended, text
     if expected.victims:
         without_breaches = [o for o in permitted if not verdict(scenario.instance, o)]
         # A scheduler that never preempts is also correct.
@@ -54,7 +54,7 @@ def test_the_oracle_permits_as_many_outcomes_as_the_specification(scenario):
 
 @pytest.mark.parametrize("scenario", named(s for s in ALL if s.expected.forbidden))
 def test_wrong_outcomes_are_forbidden(scenario):
-    for outcome in scenario.expected.forbidden:
+    for outcome in map(SchedulingOutcome, scenario.expected.forbidden):
         assert must_breaches(verdict(scenario.instance, outcome)), scenarios.notation(outcome)
 
 

@@ -11,7 +11,8 @@ from conformance.grove import labels
 from conformance.grove.scheduling import manifests
 from conformance.grove.scheduling.history import PodBound, PodDeleted
 from conformance.grove.scheduling.instance import Gang, Group, Instance, Node, RunningPod
-from conformance.grove.scheduling.scenarios import Expectation, Scenario
+from conformance.grove.scheduling.scenario_format import Expectation
+from conformance.grove.scheduling.scenarios import Scenario
 from conformance.history.origins import ByHand
 from conformance.history.record import ADDED, DELETED
 from conformance.testing.part import CONSOLIDATION, MAX_RECREATIONS, ScenarioRun

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from conformance.grove.scheduling.scenario_format import Scope
+
 Resources = Mapping[str, int]
 """Resource → whole units. A resource that a node does not list is unlimited on it."""
 
@@ -55,15 +57,6 @@ class Group:
     count."""
     missing: int | None = None
     """Number of pods that the PodGang references but that do not exist."""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """A topology constraint of some groups of a gang. The keys are node label keys; empty for no constraint."""
-
-    groups: tuple[str, ...]
-    required: str = ""
-    preferred: str = ""
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from conformance.grove.scheduling.instance import (
     Resources,
     RunningPod,
     SchedulingOutcome,
-    Scope,
 )
+from conformance.grove.scheduling.scenario_format import Scope
 
 Manifest = dict[str, Any]
 

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 
 from conformance.grove.scheduling.admits import selection_problem
 from conformance.grove.scheduling.instance import Group, Instance, Node, SchedulingOutcome
-
-PAIR_DEMANDS = ("hostPorts", "apart", "together", "spread")
-"""The demands of a group that depend on other pods."""
+from conformance.grove.scheduling.scenario_format import PAIR_DEMANDS
 
 
 @dataclass(frozen=True)

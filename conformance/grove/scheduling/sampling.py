@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Collection
 
 from conformance.grove.scheduling.instance import Instance
-from conformance.grove.scheduling.scenarios import Expectation, Scenario
+from conformance.grove.scheduling.scenario_format import Expectation
+from conformance.grove.scheduling.scenarios import Scenario
 
 NO_PREFERENCES, ONE_LEVEL = "no-preferred-topology", "one-topology-level"
 """Features of schedulers whose API cannot express preferred domains, or nested domains."""

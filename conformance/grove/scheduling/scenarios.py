@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
-from conformance import data, documents
+from conformance import data, documents, formats
 from conformance.documents import Document
 from conformance.errors import UsageError
 from conformance.grove.scheduling.instance import (
@@ -21,26 +22,18 @@ from conformance.grove.scheduling.instance import (
     Node,
     RunningPod,
     SchedulingOutcome,
+)
+from conformance.grove.scheduling.scenario_format import (
+    Expectation,
+    GangEntry,
+    GroupEntry,
+    NodeEntry,
+    RestExpectation,
+    RunningEntry,
+    ScenarioEntry,
+    ScenarioFile,
     Scope,
 )
-from conformance.grove.scheduling.pairs import PAIR_DEMANDS
-
-SCHEMA = "scenarios.schema.json"
-RESOURCES = ("gpus", "cpu", "memory")
-_DEMANDS = ("nodeSelector", "tolerations", "nodeAffinity", "claim", "requestedBy", *PAIR_DEMANDS)
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """The expected outcomes of an instance; a field is None or empty if nothing is expected."""
-
-    must: int | None = None
-    should: int | None = None
-    always: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
-    admitted: int | None = None
-    victims: tuple[frozenset[str], ...] = ()
-    forbidden: tuple[SchedulingOutcome, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,7 @@ class Scenario:
     enumerable: bool = True
     change: InstanceChange | None = None
     """The change to make after the instance has come to rest, if any."""
-    expected_after_change: Expectation = Expectation()
+    expected_after_change: RestExpectation | None = None
     checks: tuple[str, ...] = ()
     """The requirements that a forbidden outcome can break; an outcome fails the requirements that are about its
     breaches."""
@@ -74,12 +67,10 @@ def load(place: Path | None = None) -> list[Scenario]:
 def read(path: Path) -> list[Scenario]:
     """Return the scenarios of one file, for example a printed counterexample. Raises UsageError if the file is
     invalid."""
-    document = documents.read(path, folder() / SCHEMA)
-    result = []
-    for index, entry in enumerate(document.value["scenarios"]):
+    document, file = formats.read(path, ScenarioFile)
+    for index, entry in enumerate(file.scenarios):
         _check(document, index, entry)
-        result.append(_scenario(entry))
-    return result
+    return [_scenario(entry) for entry in file.scenarios]
 
 
 def to_yaml(instance: Instance, about: str = "") -> str:
@@ -108,126 +99,96 @@ def notation(outcome: SchedulingOutcome) -> str:
     return "; ".join(parts + evictions) or "nothing is placed"
 
 
-def _scenario(entry: Mapping[str, Any]) -> Scenario:
-    instance = Instance(
-        nodes=tuple(node for item in entry["nodes"] for node in _nodes(item)),
-        gangs=tuple(_gang(item) for item in entry["gangs"]),
-        name=entry["id"],
-    )
-    running = tuple(_running(item, instance) for item in entry.get("running", ()))
-    instance = Instance(instance.nodes, instance.gangs, running, instance.name)
-    change_entry = entry.get("then")
-    change = change_entry and InstanceChange(
-        nodes=tuple(node for item in change_entry.get("nodes", ()) for node in _nodes(item)),
-        deleted=tuple(change_entry.get("deleted", ())),
-        gangs=tuple(_gang(item) for item in change_entry.get("gangs", ())),
-    )
+def _scenario(entry: ScenarioEntry) -> Scenario:
+    gangs = tuple(map(_gang, entry.gangs))
+    instance = Instance(_nodes(entry.nodes), gangs, name=entry.id)
+    instance = replace(instance, running=tuple(_running(pod, instance) for pod in entry.running))
+    change = None
+    if entry.then:
+        new_gangs = tuple(map(_gang, entry.then.gangs))
+        change = InstanceChange(_nodes(entry.then.nodes), entry.then.deleted, new_gangs)
     return Scenario(
-        entry["id"],
-        entry.get("about", ""),
-        instance,
-        _expectation(entry),
-        entry.get("enumerable", True),
-        change,
-        _expectation(change_entry or {}),
-        tuple(entry.get("checks", ())),
+        id=entry.id,
+        about=entry.about,
+        instance=instance,
+        expected=entry,
+        enumerable=entry.enumerable,
+        change=change,
+        expected_after_change=entry.then,
+        checks=entry.checks,
     )
 
 
-def _expectation(entry: Mapping[str, Any]) -> Expectation:
-    return Expectation(
-        entry.get("must"),
-        entry.get("should", entry.get("must")),
-        tuple(entry.get("always", ())),
-        tuple(entry.get("never", ())),
-        entry.get("admitted"),
-        tuple(frozenset(names) for names in entry.get("victims", ())),
-        tuple(SchedulingOutcome(placed) for placed in entry.get("forbidden", ())),
-    )
-
-
-def _nodes(entry: Mapping[str, Any]) -> list[Node]:
-    count = entry.get("count")
-    names = [entry["name"]] if count is None else [f"{entry['name']}-{i}" for i in range(count)]
-    return [
+def _nodes(entries: Iterable[NodeEntry]) -> tuple[Node, ...]:
+    return tuple(
         Node(
             name,
-            _resources(entry),
-            {HOST: name, **entry.get("labels", {})},
-            tuple(entry.get("taints", ())),
-            entry.get("schedulable", True),
+            entry.amounts,
+            {HOST: name, **entry.labels},
+            tuple(map(msgspec.to_builtins, entry.taints)),
+            entry.schedulable,
         )
-        for name in names
-    ]
-
-
-def _gang(entry: Mapping[str, Any]) -> Gang:
-    return Gang(
-        entry["name"],
-        tuple(_group(item) for item in entry["groups"]),
-        entry.get("priority", 0),
-        entry.get("base", ""),
-        entry.get("required", ""),
-        entry.get("preferred", ""),
-        tuple(
-            Scope(tuple(item["groups"]), item.get("required", ""), item.get("preferred", ""))
-            for item in entry.get("configs", ())
-        ),
+        for entry in entries
+        for name in _node_names(entry)
     )
 
 
-def _group(entry: Mapping[str, Any]) -> Group:
+def _node_names(entry: NodeEntry) -> list[str]:
+    return [entry.name] if entry.count is None else [f"{entry.name}-{i}" for i in range(entry.count)]
+
+
+def _gang(entry: GangEntry) -> Gang:
+    groups = tuple(map(_group, entry.groups))
+    return Gang(entry.name, groups, entry.priority, entry.base, entry.required, entry.preferred, entry.configs)
+
+
+def _group(entry: GroupEntry) -> Group:
     return Group(
-        entry["name"],
-        entry["min"],
-        entry["desired"],
-        {"gpus": 1, **_resources(entry)},
-        entry.get("required", ""),
-        entry.get("preferred", ""),
-        {key: entry[key] for key in _DEMANDS if key in entry},
-        entry.get("gated"),
-        entry.get("missing"),
+        entry.name,
+        entry.min,
+        entry.desired,
+        {"gpus": 1, **entry.amounts},
+        entry.required,
+        entry.preferred,
+        entry.demands,
+        entry.gated,
+        entry.missing,
     )
 
 
-def _running(entry: Mapping[str, Any], instance: Instance) -> RunningPod:
-    gang, group = entry.get("gang", ""), entry.get("group", "")
-    asks = instance.gang(gang).group(group).requests if gang else {"gpus": 1, **_resources(entry)}
-    state = entry.get("state", "running")
-    return RunningPod(entry["name"], entry["node"], asks, entry.get("priority", 0), gang, group, state)
+def _running(entry: RunningEntry, instance: Instance) -> RunningPod:
+    own_requests = {"gpus": 1, **entry.amounts}
+    requests = instance.gang(entry.gang).group(entry.group).requests if entry.gang else own_requests
+    return RunningPod(entry.name, entry.node, requests, entry.priority, entry.gang, entry.group, entry.state)
 
 
-def _resources(entry: Mapping[str, Any]) -> dict[str, int]:
-    return {name: entry[name] for name in RESOURCES if name in entry}
-
-
-def _check(document: Document, index: int, entry: Mapping[str, Any]) -> None:
+def _check(document: Document, index: int, entry: ScenarioEntry) -> None:
     """Check what the schema cannot express: that names exist, and that minimums do not exceed the desired pods."""
-    gangs = {gang["name"]: {group["name"] for group in gang["groups"]} for gang in entry["gangs"]}
-    nodes = {node.name for item in entry["nodes"] for node in _nodes(item)}
+    gangs = {gang.name: {group.name for group in gang.groups} for gang in entry.gangs}
+    nodes = {name for node in entry.nodes for name in _node_names(node)}
 
     def check_name(name: str, names: set[str], *field: str | int) -> None:
         if name not in names:
             place = document.location("scenarios", index, *field)
             raise UsageError(f"nothing is called {name!r}", where=place, hint=documents.suggestion(name, names))
 
-    for i, pod in enumerate(entry.get("running", ())):
-        check_name(pod["node"], nodes, "running", i, "node")
-        if "gang" in pod:
-            check_name(pod["gang"], set(gangs), "running", i, "gang")
-            check_name(pod.get("group", ""), gangs[pod["gang"]], "running", i, "group")
-    for i, gang in enumerate(entry["gangs"]):
-        if "base" in gang:
-            check_name(gang["base"], set(gangs), "gangs", i, "base")
-        for j, config in enumerate(gang.get("configs", ())):
-            for k, name in enumerate(config["groups"]):
-                check_name(name, gangs[gang["name"]], "gangs", i, "configs", j, "groups", k)
-        for j, group in enumerate(gang["groups"]):
-            if group["min"] > group["desired"] and not {"gated", "missing"} & group.keys():
+    for i, pod in enumerate(entry.running):
+        check_name(pod.node, nodes, "running", i, "node")
+        if pod.gang:
+            check_name(pod.gang, set(gangs), "running", i, "gang")
+            check_name(pod.group, gangs[pod.gang], "running", i, "group")
+    for i, gang in enumerate(entry.gangs):
+        if gang.base:
+            check_name(gang.base, set(gangs), "gangs", i, "base")
+        for j, config in enumerate(gang.configs):
+            for k, name in enumerate(config.groups):
+                check_name(name, gangs[gang.name], "gangs", i, "configs", j, "groups", k)
+        for j, group in enumerate(gang.groups):
+            if group.min > group.desired and group.gated is None and group.missing is None:
                 place = document.location("scenarios", index, "gangs", i, "groups", j, "min")
                 raise UsageError("is more than is desired", where=place, hint="lower it")
-    for key in ("always", "never"):
-        for i, name in enumerate(entry.get(key, ())):
+    for key, names in (("always", entry.always), ("never", entry.never)):
+        for i, name in enumerate(names):
             check_name(name, set(gangs), key, i)
 
 

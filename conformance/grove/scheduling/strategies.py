@@ -21,9 +21,9 @@ from conformance.grove.scheduling.instance import (
     Node,
     RunningPod,
     SchedulingOutcome,
-    Scope,
     free_capacity,
 )
+from conformance.grove.scheduling.scenario_format import Scope
 from conformance.grove.scheduling.search import distributions
 
 RACK, BLOCK = "rack", "block"
