@@ -9,7 +9,7 @@ import pytest
 
 from conformance import data, formats
 from conformance.errors import UsageError
-from conformance.grove import health, lines, pod_fields, template_pairs
+from conformance.grove import health, lines, pod_fields, served, template_pairs
 from conformance.grove.coherent import traces
 from conformance.grove.scheduling import scenario_format
 from conformance.lab.gaps import instances
@@ -103,6 +103,13 @@ MISTAKES: list[Mistake] = [
         "desired: 4",
         "desired: -4",
         "gangs[0].groups[0].desired: -4 is less than the minimum of 0 — fix the value",
+    ),
+    (
+        data.folder("fixtures") / "api" / "kinds.yaml",
+        served.KindList,
+        "is: string",
+        "is: text",
+        "— known: array, boolean, integer, number, object, string",
     ),
 ]
 """A file, its format, a text in it, a wrong text, and the end of the message."""

@@ -9,15 +9,82 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from conformance import data, documents
+import msgspec
+from msgspec import Meta
+
+from conformance import data, documents, formats
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 from conformance.grove.fields import Document, at, items, text, texts
 
 VERSION = "v1alpha1"
 _ALWAYS_COMPARED = ("is", "required", "default")
 """The properties that are compared for every field, even if the file does not list them."""
+
+
+Fact = Annotated[str, Meta(pattern="^[A-Z]+-[0-9]+$")]
+
+
+class FieldEntry(Format, frozen=True, kw_only=True, omit_defaults=True):
+    """A field, as an entry of the file; in its path, [] stands for any item of a list. `additional_values` are values
+    that the enum may also have, `keys` those of a list of type map ([] for other lists), `holds` is a length in
+    characters that the field must accept, and `shape` names the shape with the inner fields."""
+
+    fact: Fact
+    at: Text
+    type: Literal["object", "array", "string", "integer", "number", "boolean"] = msgspec.field(name="is")
+    required: bool = False
+    default: str | int | bool | None = None
+    enum: list[str] | None = None
+    additional_values: tuple[str, ...] = ()
+    keys: list[str] | None = None
+    format: str | None = None
+    pattern: str | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    holds: int | None = None
+    min_items: int | None = None
+    shape: str = ""
+
+    @property
+    def properties(self) -> dict[str, object]:
+        """Return the properties of the schema, by keyword."""
+        names = ("fact", "at", "shape", "additionalValues")
+        return {keyword: value for keyword, value in msgspec.to_builtins(self).items() if keyword not in names}
+
+
+class Columns(Format, frozen=True):
+    """The printer columns of a kind: name, path, type, priority."""
+
+    fact: Fact
+    are: list[list[Any]]
+
+
+class KindEntry(Format, frozen=True, kw_only=True):
+    """A kind, as an entry of the file. Its name is plural.group; `scale` has the paths of spec, status, selector."""
+
+    fact: Fact
+    name: str
+    kind: str
+    short_names: list[str]
+    cluster: bool = False
+    scale: Annotated[list[str], Meta(min_length=3, max_length=3)] | None = None
+    columns: Columns
+    fields: list[FieldEntry]
+
+
+Shapes = dict[str, list[FieldEntry]]
+
+
+class KindList(Format, frozen=True, kw_only=True):
+    """The format of a file of kinds."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["Kinds"]
+    shapes: Shapes
+    kinds: list[KindEntry]
 
 
 @dataclass(frozen=True)
@@ -58,13 +125,12 @@ def kinds() -> list[Kind]:
 
 def read(path: Path) -> list[Kind]:
     """Read a file of kinds. Raises UsageError with file, line and field if the file is invalid."""
-    document = documents.read(path, data.folder("fixtures") / "api" / "kinds.schema.json")
-    shapes = document.value["shapes"]
+    document, file = formats.read(path, KindList)
     for field, text_ in document.strings():
-        if field[-1] == "shape" and text_ not in shapes:
-            hint = documents.suggestion(text_, shapes)
+        if field[-1] == "shape" and text_ not in file.shapes:
+            hint = documents.suggestion(text_, file.shapes)
             raise UsageError(f"unknown shape {text_!r}", where=document.location(*field), hint=hint)
-    return [_kind(entry, shapes) for entry in document.value["kinds"]]
+    return [_kind(entry, file.shapes) for entry in file.kinds]
 
 
 def facts(all_kinds: Sequence[Kind]) -> set[str]:
@@ -125,43 +191,35 @@ def observed_properties(crd: Document, field: Field) -> dict[str, object]:
     return {keyword: properties[keyword] for keyword in field.expected_properties}
 
 
-def _kind(entry: Mapping[str, Any], shapes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Kind:
-    kind = entry["kind"]
+def _kind(entry: KindEntry, shapes: Shapes) -> Kind:
     return Kind(
-        fact=entry["fact"],
-        name=entry["name"],
+        fact=entry.fact,
+        name=entry.name,
         expected_names={
-            "kind": kind,
-            "singular": kind.lower(),
-            "listKind": f"{kind}List",
-            "shortNames": entry["short"],
-            "scope": "Cluster" if entry.get("cluster") else "Namespaced",
+            "kind": entry.kind,
+            "singular": entry.kind.lower(),
+            "listKind": f"{entry.kind}List",
+            "shortNames": entry.short_names,
+            "scope": "Cluster" if entry.cluster else "Namespaced",
             "status": True,
-            "scale": entry.get("scale"),
+            "scale": entry.scale,
         },
-        columns_fact=entry["columns"]["fact"],
-        columns=[[*column, 0][:4] for column in entry["columns"]["are"]],
-        fields=list(_fields(entry["fields"], shapes, "")),
+        columns_fact=entry.columns.fact,
+        columns=[[*column, 0][:4] for column in entry.columns.are],
+        fields=list(_fields(entry.fields, shapes, "")),
     )
 
 
-def _fields(
-    entries: Sequence[Mapping[str, Any]], shapes: Mapping[str, Sequence[Mapping[str, Any]]], parent_path: str
-) -> Iterator[Field]:
+def _fields(entries: Sequence[FieldEntry], shapes: Shapes, parent_path: str) -> Iterator[Field]:
     for entry in entries:
-        path = (
-            entry["at"] if not parent_path else parent_path + ("" if entry["at"].startswith("[") else ".") + entry["at"]
-        )
-        expected_properties = {
-            keyword: value for keyword, value in entry.items() if keyword not in ("fact", "at", "shape", "further")
-        }
-        expected_properties = {**dict.fromkeys(_ALWAYS_COMPARED), "required": False, **expected_properties}
-        for keyword in ("enum", "keys"):
-            if expected_properties.get(keyword) is not None:
-                expected_properties[keyword] = sorted(expected_properties[keyword])
-        yield Field(entry["fact"], path, expected_properties, tuple(entry.get("further", ())))
-        if "shape" in entry:
-            yield from _fields(shapes[entry["shape"]], shapes, path)
+        path = parent_path + ("." if parent_path and not entry.at.startswith("[") else "") + entry.at
+        expected_properties = {**dict.fromkeys(_ALWAYS_COMPARED), "required": False, **entry.properties}
+        for keyword, values in (("enum", entry.enum), ("keys", entry.keys)):
+            if values is not None:
+                expected_properties[keyword] = sorted(values)
+        yield Field(entry.fact, path, expected_properties, entry.additional_values)
+        if entry.shape:
+            yield from _fields(shapes[entry.shape], shapes, path)
 
 
 def _version(crd: Document) -> Mapping[str, Any]:
