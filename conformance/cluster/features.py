@@ -6,16 +6,20 @@ Pure, except that the sets are read from files, and that `known_gates` asks a pr
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from conformance import documents
+from msgspec import Meta, field
+
+from conformance import documents, formats
 from conformance.data import folder
 from conformance.errors import HarnessError, UsageError
+from conformance.formats import Format, Text
 
 APISERVER, CONTROLLER_MANAGER, SCHEDULER = "kube-apiserver", "kube-controller-manager", "kube-scheduler"
 COMPONENTS = (APISERVER, CONTROLLER_MANAGER, SCHEDULER)
@@ -54,8 +58,8 @@ NO_FEATURES = FeatureRequest()
 class Features:
     """The features of a cluster: gates by component and name, and API versions by name, each enabled or disabled."""
 
-    gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
-    runtime_config: Mapping[str, bool] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, bool]] = dataclasses.field(default_factory=dict)
+    runtime_config: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
     def flags(self) -> dict[str, dict[str, str]]:
         """Map components to their flags, and the flags to their values."""
@@ -67,6 +71,29 @@ class Features:
     def is_on(self, gate: str) -> bool:
         """Return whether the gate is enabled in any component, so that all components that need it must have it."""
         return any(gates.get(gate, False) for gates in self.gates.values())
+
+
+class ReleaseFeatures(Format, frozen=True):
+    """A set of features for a minor version of Kubernetes."""
+
+    facts: Annotated[list[str], Meta(min_length=1, description="rows of the specification")]
+    runtime_config: Annotated[
+        dict[str, bool], Meta(description="API version of the API server: whether it is served")
+    ] = field(default_factory=dict)
+    feature_gates: Annotated[
+        dict[str, dict[Annotated[str, Meta(pattern="^[A-Z][A-Za-z0-9]*$", description="the name of a gate")], bool]],
+        Meta(description="gates of each component", extra_json_schema={"propertyNames": {"enum": COMPONENTS}}),
+    ] = field(default_factory=dict)
+
+
+class FeatureSet(Format, frozen=True):
+    """A set of features, by minor version."""
+
+    about: Annotated[Text, Meta(description="what is enabled")]
+    kubernetes: Annotated[
+        dict[Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$", description="MAJOR.MINOR")], ReleaseFeatures],
+        Meta(min_length=1),
+    ]
 
 
 def resolve(requested: FeatureRequest, minor: str, gates_of: GatesOf | None = None) -> Features:
@@ -118,12 +145,8 @@ def preset(name: str, minor: str) -> Features:
 
 def read(path: Path) -> dict[str, Features]:
     """Return the features in a file by minor version. Raises UsageError if the file is invalid."""
-    document = documents.read(path, folder("fixtures") / "features" / "features.schema.json")
-    entries: Mapping[str, Any] = document.value["kubernetes"]
-    return {
-        minor: Features(entry.get("featureGates", {}), entry.get("runtimeConfig", {}))
-        for minor, entry in entries.items()
-    }
+    _, content = formats.read(path, FeatureSet)
+    return {minor: Features(entry.feature_gates, entry.runtime_config) for minor, entry in content.kubernetes.items()}
 
 
 def known_gates(program: Path) -> frozenset[str]:

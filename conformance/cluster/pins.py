@@ -9,14 +9,18 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from conformance import documents
+from msgspec import Meta, field
+
+from conformance import documents, formats
+from conformance.documents import Document
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 
 PINS = Path(__file__).with_name("pins")
 VARIABLE = "GROVE_CONFORMANCE_PINS"
@@ -25,8 +29,73 @@ KUBERNETES = "kubernetes"
 `kubernetes-1.37`."""
 NO_DOWNLOADS = "none"
 """The value of GROVE_CONFORMANCE_RELEASES_<SITE> that disables downloads from a site."""
+PROGRAMS = {
+    KUBERNETES: ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
+    "kwok": ("kwok", "kwokctl"),
+    "etcd": ("etcd",),
+}
+"""The programs of each product."""
 _SYSTEMS = {"Linux": "linux", "Darwin": "darwin"}
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+class ProgramFormat(Format, frozen=True, kw_only=True):
+    """A program, as the file with the pins has it."""
+
+    package: Annotated[Text, Meta(description="Go package of a build")]
+    site: Annotated[str | None, Meta(description="name of the site; by default that of the group")] = None
+    file: Annotated[Text | None, Meta(description="path of the file on the site")] = None
+    image: Annotated[Text | None, Meta(description="name of the image in the registry")] = None
+    member: Annotated[Text, Meta(description="path of the program in the archive or image")] = ""
+    digests: dict[
+        Annotated[
+            str,
+            Meta(pattern="^(linux|darwin)(-(amd64|arm64))?$", description="a platform such as linux-amd64, or linux"),
+        ],
+        Annotated[
+            str,
+            Meta(pattern="^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$", description="sha256:HEX or sha512:HEX"),
+        ],
+    ] = field(default_factory=dict)
+
+
+class GroupFormat(Format, frozen=True):
+    """The programs of one release, as the file has them."""
+
+    version: Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$", description="MAJOR.MINOR.PATCH")]
+    programs: dict[
+        str,
+        Annotated[
+            ProgramFormat,
+            Meta(extra_json_schema={"oneOf": [{"required": ["file"]}, {"required": ["image", "member", "site"]}]}),
+        ],
+    ]
+    ldflags: Annotated[str, Meta(description="linker flags of a build")] = ""
+
+
+class PinsFormat(Format, frozen=True):
+    """The programs of the fake cluster: versions, official releases, digests."""
+
+    sites: Annotated[
+        dict[
+            Annotated[str, Meta(pattern="^[a-z]+$", description="lower-case letters")],
+            Annotated[str, Meta(pattern="^https?://[^/]", description="an http:// or https:// URL")],
+        ],
+        Meta(description="name: base URL"),
+    ]
+    groups: Annotated[
+        dict[
+            Annotated[
+                str,
+                Meta(
+                    pattern=r"^(kubernetes(-[0-9]+\.[0-9]+)?|kwok|etcd)$",
+                    description="kubernetes, kwok, etcd, or kubernetes-MAJOR.MINOR for another version",
+                ),
+            ],
+            GroupFormat,
+        ],
+        Meta(extra_json_schema={"required": [*PROGRAMS]}),
+    ]
 
 
 @dataclass(frozen=True)
@@ -150,18 +219,19 @@ def all_programs(platform_: str) -> tuple[Program, ...]:
 
     Raises UsageError for a wrong file or a wrong site in the environment.
     """
-    document = documents.read(source(), PINS / "assets.schema.json")
+    document, content = formats.read(source(), PinsFormat)
     system, arch = platform_.split("-")
-    sites = {name: _site(name, base) for name, base in document.value["sites"].items()}
+    sites = {name: _site(name, base) for name, base in content.sites.items()}
     programs = []
-    for group_name, entry in document.value["groups"].items():
+    for group_name, entry in content.groups.items():
 
-        def fill(text: str, version: str = entry["version"]) -> str:
+        def fill(text: str, version: str = entry.version) -> str:
             return text.replace("{version}", version).replace("{os}", system).replace("{arch}", arch)
 
-        group = ReleaseGroup(group_name, entry["version"], fill(entry.get("ldflags", "")))
-        for name, fields in entry["programs"].items():
-            site = sites.get(fields.get("site", group_name))
+        group = ReleaseGroup(group_name, entry.version, fill(entry.ldflags))
+        _require_programs(group, entry.programs, document)
+        for name, fields in entry.programs.items():
+            site = sites.get(fields.site or group_name)
             if site is None:
                 location = document.location("groups", group_name, "programs", name)
                 raise UsageError("its site is not one of `sites`", where=location, hint="add `site`")
@@ -169,12 +239,12 @@ def all_programs(platform_: str) -> tuple[Program, ...]:
                 Program(
                     name=name,
                     group=group,
-                    package=fields["package"],
+                    package=fields.package,
                     site=site,
-                    file=fill(fields.get("file") or fields["image"]),
-                    member=fill(fields.get("member", "")),
-                    digest=_digest(fields.get("digests", {}), platform_) if site.base != NO_DOWNLOADS else "",
-                    image="image" in fields,
+                    file=fill(fields.file or fields.image or ""),
+                    member=fill(fields.member),
+                    digest=_digest(fields.digests, platform_) if site.base != NO_DOWNLOADS else "",
+                    image=fields.image is not None,
                 )
             )
         if group.name not in (group.product, f"{group.product}-{group.minor}"):
@@ -184,6 +254,20 @@ def all_programs(platform_: str) -> tuple[Program, ...]:
                 hint=f"name the group {group.product}-{group.minor}",
             )
     return tuple(programs)
+
+
+def _require_programs(group: ReleaseGroup, programs: Collection[str], document: Document) -> None:
+    """Raise UsageError unless a group has the programs of its product. The kubectl of a version may be the default
+    one."""
+    names, parent = PROGRAMS[group.product], ("groups", group.name, "programs")
+    for name in programs:
+        if name not in names:
+            raise UsageError(
+                "unknown field", where=document.location(*parent, name), hint=documents.suggestion(name, names)
+            )
+    for name in names:
+        if name not in programs and (name != "kubectl" or group.name == KUBERNETES):
+            raise UsageError(f'the field "{name}" is missing', where=document.location(*parent), hint="add it")
 
 
 def _releases(programs: tuple[Program, ...]) -> tuple[ReleaseGroup, ...]:
@@ -212,5 +296,5 @@ def _site(name: str, base: str) -> Site:
     return Site(variable, address.rstrip("/"))
 
 
-def _digest(digests: Mapping[str, Any], platform_: str) -> str:
-    return str(digests.get(platform_) or digests.get(platform_.split("-")[0]) or "")
+def _digest(digests: Mapping[str, str], platform_: str) -> str:
+    return digests.get(platform_) or digests.get(platform_.split("-")[0]) or ""

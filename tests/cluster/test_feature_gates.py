@@ -9,6 +9,7 @@ import pytest
 
 from conformance.cluster import features
 from conformance.cluster.features import COMPONENTS, FeatureRequest, Features
+from conformance.data import folder
 from conformance.errors import UsageError
 
 GATES = {
@@ -144,3 +145,19 @@ def test_requested_features_can_be_converted_to_options() -> None:
         "a/v1=true",
     ]
     assert requested_features.options() == options
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("kube-scheduler: {", "kube-schedulr: {", 'featureGates.kube-schedulr: unknown field — did you mean "kube-sch'),
+        ("GangScheduling: true", "gangScheduling: true", '"gangScheduling" has the wrong form — the name of a gate'),
+        ("facts: [WL37-E02, WL37-E03, WL37-E04, WL37-E05]", "facts: []", "kubernetes.1.37.facts: is empty — rows of"),
+    ],
+)
+def test_a_mistake_in_a_set_of_features_is_reported(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = (folder("fixtures") / "features" / "workload-api.yaml").read_text("utf-8")
+    assert old in text
+    (tmp_path / "own.yaml").write_text(text.replace(old, new, 1), "utf-8")
+    with pytest.raises(UsageError, match=message):
+        features.read(tmp_path / "own.yaml")

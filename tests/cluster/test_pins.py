@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from conformance.cluster import assets, pins
 from conformance.cluster.pins import PINS, Program
@@ -103,6 +104,7 @@ def test_users_may_supply_their_own_pins(tmp_path: Path, monkeypatch: pytest.Mon
         ("  registry: https:", "  registry: ftp:", r"own.yaml:\d+: sites.registry: .* an http:// or https:// URL"),
         ("    version: 1.37.2", "    version: 1.36.4", r"1\.36\.4 is not a version of kubernetes-1\.37"),
         ("  kubernetes-1.37:", "  kubernetes-next:", "kubernetes-next"),
+        ("      kwokctl:", "      kubectl:", "groups.kwok.programs.kubectl: unknown field — known: kwok, kwokctl"),
         ("  etcd:\n    version: 3.6.14", "  etcd:\n    version: v3.6.14", "MAJOR.MINOR.PATCH"),
     ],
 )
@@ -117,6 +119,16 @@ def test_a_mistake_in_a_pins_file_is_reported_in_one_line(
     with pytest.raises(UsageError, match=message) as caught:
         pins.load("linux-amd64")
     assert "own.yaml:" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_group_has_all_programs_of_its_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = yaml.safe_load((PINS / "assets.yaml").read_text("utf-8"))
+    assert "kubectl" not in content["groups"]["kubernetes-1.37"]["programs"]
+    del content["groups"]["kubernetes"]["programs"]["kubectl"]
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(content))
+    monkeypatch.setenv("GROVE_CONFORMANCE_PINS", str(tmp_path / "own.yaml"))
+    with pytest.raises(UsageError, match=r'groups\.kubernetes\.programs: the field "kubectl" is missing — add it'):
+        pins.load("linux-amd64")
 
 
 def test_the_cache_key_depends_on_the_pins_and_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
