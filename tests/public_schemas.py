@@ -13,8 +13,10 @@ from conformance.cluster.node_profiles import ProfileFormat
 from conformance.cluster.pod_behaviors import Behaviors
 from conformance.data import folder
 from conformance.implementation.descriptor import DescriptorFormat
+from conformance.publishing import published
 
 PUBLIC: Mapping[Path, Any] = {
+    Path(published.__file__).with_name("published.schema.json"): published.ImplementationFormat,
     folder("fixtures") / "implementations" / "implementation.schema.json": DescriptorFormat,
     folder("kwok-profiles") / "nodes.schema.json": ProfileFormat,
     folder("kwok-profiles") / "behaviors.schema.json": Behaviors,

@@ -9,23 +9,72 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, Literal
 
-from conformance import documents
+from msgspec import Meta, field
+
+from conformance import documents, formats
 from conformance.documents import Document
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 from conformance.report import reading, recorded
 from conformance.report.document import Document as Report
 from conformance.report.markdown import code, replace_between
 from conformance.report.model import NO_VERDICT
 from conformance.report.recorded import Run
 
-SCHEMA = Path(__file__).parent / "published.schema.json"
 SUFFIX = "-report.yaml"
 SCHEDULERS_FOLDER = "gang-schedulers"
 """The folder of implementations that are not judged by a release of Grove: gang schedulers without an operator."""
 README = "README.md"
+
+
+Paths = Annotated[tuple[Text, ...], Meta(min_length=1, extra_json_schema={"uniqueItems": True})]
+
+
+class VersionFormat(Format, frozen=True):
+    """A version of an implementation, in its description."""
+
+    version: Text
+    title: Annotated[Text, Meta(description="name of the version for people")] = ""
+    contract: Annotated[str, Meta(description="line and release of Grove's contract, if its reports do not say")] = ""
+    reports: Annotated[
+        Paths, Meta(description="reports or recorded runs, relative to this file; none if it is not judged yet")
+    ] = ()
+    findings: Annotated[Paths, Meta(description="pages about what is wrong, relative to this file")] = ()
+    note: Annotated[Text, Meta(description="what a reader has to know of these reports, or why there is none")] = ""
+
+
+class UpgradeFormat(Format, frozen=True, kw_only=True):
+    """What a version took over running sets from."""
+
+    source: Annotated[Text, Meta(description="implementation and version")] = field(name="from")
+    to: Annotated[Text, Meta(description="version of this implementation")]
+    report: Annotated[Text | None, Meta(description="report or recorded runs, relative to this file")] = None
+    digest: Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$", description="which of the recorded runs")] | None = (
+        None
+    )
+    findings: Paths = ()
+
+
+class ImplementationFormat(Format, frozen=True):
+    """An implementation on the page of all implementations."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["PublishedImplementation"]
+    name: Annotated[Text, Meta(description="name in its reports")]
+    title: Annotated[Text, Meta(description="name for people")]
+    about: Annotated[Text, Meta(description="what it is, in a sentence or two")]
+    versions: Annotated[list[VersionFormat], Meta(min_length=1, description="the versions, the newest first")]
+    url: Annotated[str, Meta(pattern="^https://", description="its page")] = ""
+    rank: (
+        Annotated[int, Meta(ge=1, description="its place on the page; those without one come last, by name")] | None
+    ) = None
+    upgrades: Annotated[
+        tuple[UpgradeFormat, ...], Meta(min_length=1, description="what it took over running sets from")
+    ] = ()
 
 
 @dataclass(frozen=True)
@@ -62,7 +111,7 @@ class PublishedImplementation:
     url: str
     rank: float
     versions: tuple[PublishedVersion, ...]
-    upgrades: tuple[PublishedUpgrade, ...] = field(default=())
+    upgrades: tuple[PublishedUpgrade, ...] = ()
 
 
 def read(folder: Path) -> list[PublishedImplementation]:
@@ -71,8 +120,8 @@ def read(folder: Path) -> list[PublishedImplementation]:
     if not folder.is_dir():
         hint = "give a folder of implementations"
         raise UsageError("is not a folder", where=documents.display_path(folder), hint=hint)
-    descriptions = [documents.read(path, SCHEMA) for path in sorted(folder.glob("*.yaml"))]
-    implementations = {document.value["name"]: _described(document) for document in descriptions}
+    descriptions = [formats.read(path, ImplementationFormat) for path in sorted(folder.glob("*.yaml"))]
+    implementations = {content.name: _described(document, content) for document, content in descriptions}
     for path in sorted(folder.glob(f"*/*/*{SUFFIX}")):
         (run,) = recorded.read(path)
         implementations[run.implementation] = _with_report(implementations.get(run.implementation), run)
@@ -82,55 +131,48 @@ def read(folder: Path) -> list[PublishedImplementation]:
     return sorted(implementations.values(), key=lambda implementation: (implementation.rank, implementation.name))
 
 
-def _described(document: Document) -> PublishedImplementation:
-    value = document.value
+def _described(document: Document, content: ImplementationFormat) -> PublishedImplementation:
     return PublishedImplementation(
-        name=value["name"],
-        title=value["title"],
-        about=value["about"],
-        url=value.get("url", ""),
-        rank=value.get("rank", float("inf")),
-        versions=tuple(_version(document, number) for number in range(len(value["versions"]))),
-        upgrades=tuple(_upgrade(document, number) for number in range(len(value.get("upgrades", ())))),
+        name=content.name,
+        title=content.title,
+        about=content.about,
+        url=content.url,
+        rank=float("inf") if content.rank is None else content.rank,
+        versions=tuple(_version(document, number, entry) for number, entry in enumerate(content.versions)),
+        upgrades=tuple(_upgrade(document, number, entry) for number, entry in enumerate(content.upgrades)),
     )
 
 
-def _version(document: Document, number: int) -> PublishedVersion:
+def _version(document: Document, number: int, entry: VersionFormat) -> PublishedVersion:
     at = ("versions", number)
-    value = document.value["versions"][number]
     runs = [
-        run
-        for place in range(len(value.get("reports", ())))
-        for run in _runs(document, (*at, "reports", place), value["reports"][place])
+        run for place, report in enumerate(entry.reports) for run in _runs(document, (*at, "reports", place), report)
     ]
-    mismatch = next((run for run in runs if run.version != value["version"]), None)
+    mismatch = next((run for run in runs if run.version != entry.version), None)
     if mismatch is not None:
         problem = f"has a run of version {mismatch.version}"
-        raise UsageError(problem, where=document.location(*at, "reports"), hint=f"name reports of {value['version']}")
-    contract = next((run.contract for run in runs if run.contract), value.get("contract", ""))
+        raise UsageError(problem, where=document.location(*at, "reports"), hint=f"name reports of {entry.version}")
     return PublishedVersion(
-        version=value["version"],
-        title=value.get("title", value["version"]),
-        contract=contract,
+        version=entry.version,
+        title=entry.title or entry.version,
+        contract=next((run.contract for run in runs if run.contract), entry.contract),
         runs=tuple(runs),
-        findings=_pages(document, (*at, "findings"), value.get("findings", ())),
-        note=value.get("note", ""),
+        findings=_pages(document, (*at, "findings"), entry.findings),
+        note=entry.note,
     )
 
 
-def _upgrade(document: Document, number: int) -> PublishedUpgrade:
+def _upgrade(document: Document, number: int, entry: UpgradeFormat) -> PublishedUpgrade:
     at = ("upgrades", number)
-    value = document.value["upgrades"][number]
     run = None
-    if "report" in value:
-        runs = _runs(document, (*at, "report"), value["report"])
-        matching = [candidate for candidate in runs if candidate.digest == value.get("digest", candidate.digest)]
+    if entry.report is not None:
+        runs = _runs(document, (*at, "report"), entry.report)
+        matching = [candidate for candidate in runs if entry.digest in (None, candidate.digest)]
         if len(matching) != 1:
             problem = f"names {len(matching)} of {len(runs)} runs"
             raise UsageError(problem, where=document.location(*at, "report"), hint="give the digest of one of them")
         run = matching[0]
-    findings = _pages(document, (*at, "findings"), value.get("findings", ()))
-    return PublishedUpgrade(value["from"], value["to"], run, findings)
+    return PublishedUpgrade(entry.source, entry.to, run, _pages(document, (*at, "findings"), entry.findings))
 
 
 def _runs(document: Document, at: tuple[str | int, ...], relative: str) -> list[Run]:

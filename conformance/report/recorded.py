@@ -2,43 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import yaml
+from msgspec import Meta, field, structs
 
-from conformance import documents
+from conformance import formats
+from conformance.formats import Format, Text
 from conformance.report import reading
 from conformance.report.model import Outcome
 
-SCHEMA = Path(__file__).parent / "recorded.schema.json"
-API_VERSION, KIND = "conformance.grove.io/v1alpha1", "RecordedRuns"
+RequirementId = Annotated[str, Meta(pattern="^[A-Z]{2,10}-[0-9]{3}$")]
 
 
-@dataclass(frozen=True)
-class Run:
+class RunFacts(Format, frozen=True, omit_defaults=True):
+    """What is known of a run of the suite beside its outcomes. Fields with a default are empty for runs that were
+    recorded without them."""
+
+    digest: Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$", description="digest of the verdict")]
+    implementation: Text
+    version: Text
+    features: tuple[str, ...]
+    started: Annotated[str, Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z$")]
+    suite: Annotated[Text, Meta(description="version and digest of the suite")]
+    environment: Mapping[str, str]
+    verdict: Text = ""
+    profiles: Annotated[Mapping[str, str], Meta(description="profile → its verdict")] = field(default_factory=dict)
+    contract: Annotated[str, Meta(description="line and release of Grove's contract")] = ""
+    supplied: Annotated[
+        Mapping[str, str], Meta(description="roles that another implementation played, with its name")
+    ] = field(default_factory=dict)
+
+
+class RecordedRun(RunFacts, frozen=True, kw_only=True, omit_defaults=True):
+    """A run, as a file of recorded runs has it."""
+
+    outcomes: Annotated[
+        dict[Outcome, Annotated[list[RequirementId], Meta(min_length=1, extra_json_schema={"uniqueItems": True})]],
+        Meta(
+            description="outcome → ids of requirements",
+            extra_json_schema={"propertyNames": {"enum": [*Outcome]}},
+        ),
+    ]
+    withdrawn: Annotated[
+        dict[RequirementId, Text],
+        Meta(
+            min_length=1,
+            description="failures that were errors of the suite: id → what was wrong; written by hand",
+        ),
+    ] = field(default_factory=dict)
+
+
+class RecordedRuns(Format, frozen=True):
+    """Outcomes of runs, without their evidence."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["RecordedRuns"]
+    runs: Annotated[list[RecordedRun], Meta(min_length=1)]
+
+
+class Run(RunFacts, frozen=True, kw_only=True):
     """One run of the suite: the implementation, the time, the suite, and the outcomes of the selected requirements and
     of other violated invariants."""
 
-    digest: str
-    """The digest of the run's verdict."""
-    implementation: str
-    version: str
-    features: tuple[str, ...]
-    started: str
-    suite: str
-    environment: Mapping[str, str]
     outcomes: Mapping[str, Outcome]
-    verdict: str = ""
-    """The run's verdict. This field and the following fields are empty for runs that were recorded without them."""
-    profiles: Mapping[str, str] = field(default_factory=dict)
-    """Judged profile → its verdict."""
-    contract: str = ""
-    """The release line and the release of Grove's contract."""
-    supplied: Mapping[str, str] = field(default_factory=dict)
-    """Role → the other implementation that supplied it."""
     withdrawn: Mapping[str, str] = field(default_factory=dict)
     """Requirement → the bug of the suite that caused its failure. Such requirements have no outcome."""
 
@@ -68,12 +98,15 @@ def read(path: Path) -> list[Run]:
     content = reading.text(path)
     if reading.is_report(content):
         return [_of_report(reading.parse(content, path))]
-    return [_of_record(entry) for entry in documents.read(path, SCHEMA).value["runs"]]
+    _, record = formats.read(path, RecordedRuns)
+    return [_of_record(run) for run in record.runs]
 
 
 def render(runs: Iterable[Run]) -> str:
     """Return recorded runs as YAML."""
-    content = {"apiVersion": API_VERSION, "kind": KIND, "runs": [_entry(run) for run in runs]}
+    content = msgspec.to_builtins(
+        RecordedRuns("conformance.grove.io/v1alpha1", "RecordedRuns", list(map(_record, runs)))
+    )
     return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, default_flow_style=None, width=116)
 
 
@@ -101,51 +134,15 @@ def _of_report(value: Mapping[str, Any]) -> Run:
     )
 
 
-def _of_record(entry: Mapping[str, Any]) -> Run:
-    withdrawn = entry.get("withdrawn", {})
-    outcomes = {id: Outcome(outcome) for outcome, ids in entry["outcomes"].items() for id in ids if id not in withdrawn}
-    return Run(
-        digest=entry["digest"],
-        implementation=entry["implementation"],
-        version=entry["version"],
-        features=tuple(entry["features"]),
-        started=entry["started"],
-        suite=entry["suite"],
-        environment=entry["environment"],
-        outcomes=dict(sorted(outcomes.items())),
-        verdict=entry.get("verdict", ""),
-        profiles=entry.get("profiles", {}),
-        contract=entry.get("contract", ""),
-        supplied=entry.get("supplied", {}),
-        withdrawn=withdrawn,
-    )
+def _of_record(record: RecordedRun) -> Run:
+    outcomes = {id: outcome for outcome, ids in record.outcomes.items() for id in ids if id not in record.withdrawn}
+    return Run(**{**structs.asdict(record), "outcomes": dict(sorted(outcomes.items()))})
 
 
-def _entry(run: Run) -> dict[str, Any]:
-    return {
-        "digest": run.digest,
-        "implementation": run.implementation,
-        "version": run.version,
-        "features": list(run.features),
-        "started": run.started,
-        "suite": run.suite,
-        "environment": dict(run.environment),
-        **{name: value for name, value in _optional(run).items() if value},
-        "outcomes": dict(_by_outcome(run)),
-        **({"withdrawn": dict(run.withdrawn)} if run.withdrawn else {}),
+def _record(run: Run) -> RecordedRun:
+    ids = {
+        outcome: sorted(id for id, actual in run.outcomes.items() if actual is outcome)
+        for outcome in Outcome
+        if outcome in run.outcomes.values()
     }
-
-
-def _optional(run: Run) -> dict[str, Any]:
-    return {
-        "verdict": run.verdict,
-        "profiles": dict(run.profiles),
-        "contract": run.contract,
-        "supplied": dict(run.supplied),
-    }
-
-
-def _by_outcome(run: Run) -> Iterator[tuple[str, list[str]]]:
-    for outcome in Outcome:
-        if ids := [id for id, actual in run.outcomes.items() if actual is outcome]:
-            yield str(outcome), sorted(ids)
+    return RecordedRun(**{**structs.asdict(run), "outcomes": ids})

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from test_document import sample_report
 
 from conformance import cli
@@ -160,7 +161,7 @@ def test_a_recorded_run_is_compared_with_a_report(tmp_path: Path, capsys: pytest
     report = tmp_path / "report.yaml"
     report.write_text(document.render(document.document(sample_report())), "utf-8")
     record = tmp_path / "runs.yaml"
-    run = replace(recorded.read(report)[0], outcomes={"AA-001": Outcome.PASSED, "AA-002": Outcome.PASSED})
+    run = structs.replace(recorded.read(report)[0], outcomes={"AA-001": Outcome.PASSED, "AA-002": Outcome.PASSED})
     record.write_text(recorded.render([run]), "utf-8")
     assert call("compare", str(record), str(report)) == Exit.REGRESSION
 

@@ -36,11 +36,11 @@ More.
 
 ## Other words: no finding
 """
-RUN = Run("sha256:" + "0" * 64, "mine", "1", (), "2026-11-24T10:00:00Z", "0.1.0 (sha256:s)", {}, {})
+RUN = Run("sha256:" + "0" * 64, "mine", "1", (), "2026-11-24T10:00:00Z", "0.1.0 (sha256:s)", {}, outcomes={})
 
 
 def run(**outcomes: Outcome) -> Run:
-    return replace(RUN, outcomes={id.replace("_", "-"): outcome for id, outcome in outcomes.items()})
+    return structs.replace(RUN, outcomes={id.replace("_", "-"): outcome for id, outcome in outcomes.items()})
 
 
 def problems_of(text: str, *runs: Run, registry: Registry = REGISTRY) -> list[str]:

@@ -38,7 +38,7 @@ REGISTRY = Registry(
 def run(one: str = "", two: str = "", three: str = "", **fields: object) -> Run:
     """Return a run with these outcomes of AA-001 to AA-003. A requirement with an empty outcome is left out."""
     outcomes = {"AA-001": one, "AA-002": two, "AA-003": three}
-    return replace(RUN, outcomes={id: Outcome(word) for id, word in outcomes.items() if word}, **fields)  # type: ignore[arg-type]
+    return structs.replace(RUN, outcomes={id: Outcome(word) for id, word in outcomes.items() if word}, **fields)  # type: ignore[arg-type]
 
 
 def of(*runs: Run, note: str = "") -> PublishedImplementation:
@@ -117,7 +117,9 @@ def test_a_seed_that_fails_leaves_a_cell_conformant(profiles: dict[str, str]) ->
     ],
 )
 def test_an_upgrade_keeps_pods_or_not(outcomes: dict[str, str] | None, word: CellWord, text: str) -> None:
-    judged_run = None if outcomes is None else replace(RUN, outcomes={id: Outcome(o) for id, o in outcomes.items()})
+    judged_run = (
+        None if outcomes is None else structs.replace(RUN, outcomes={id: Outcome(o) for id, o in outcomes.items()})
+    )
     assert matrix.upgrade_result(PublishedUpgrade("a", "b", judged_run)) == (word, text)
 
 
@@ -146,7 +148,7 @@ def test_the_summary_has_one_line_for_the_newest_version() -> None:
     two = {"gang": "Gangs."} | dict(REGISTRY.profiles)
     gang = entry("BB-001", profile="gang")
     registry = replace(REGISTRY, profiles=two, requirements={**REGISTRY.requirements, "BB-001": gang})
-    judged_run = replace(
+    judged_run = structs.replace(
         run("passed", "failed"), outcomes={**run("passed", "failed").outcomes, "BB-001": Outcome.PASSED}
     )
     by_name = {"a": of(judged_run), "b": of(run("passed", "blocked")), "c": of()}
@@ -171,7 +173,7 @@ def scheduling() -> matrix.Matrix:
     outcomes = {"AA-001": Outcome.PASSED, "BB-001": Outcome.FAILED, "CC-001": Outcome.PASSED}
 
     def implementation(name: str, versions: tuple[str, ...], **supplied: str) -> PublishedImplementation:
-        judged_run = replace(RUN, outcomes=outcomes, supplied=supplied)
+        judged_run = structs.replace(RUN, outcomes=outcomes, supplied=supplied)
         return PublishedImplementation(
             name, name, "", "", 1, tuple(PublishedVersion(v, v, "", (judged_run,)) for v in versions)
         )
@@ -309,7 +311,7 @@ def test_a_mistake_in_a_description_is_one_line(folder: Path, old: str, new: str
 
 
 def test_an_upgrade_names_one_of_the_recorded_runs(folder: Path) -> None:
-    other = replace(run("failed"), digest="sha256:" + "2" * 64)
+    other = structs.replace(run("failed"), digest="sha256:" + "2" * 64)
     (folder / "runs.yaml.txt").write_text(recorded.render([run("passed"), other]))
     path = folder / "mine.yaml"
     upgrade = f"upgrades:\n- {{from: a, to: '1', report: runs.yaml.txt, digest: '{other.digest}'}}\n"
