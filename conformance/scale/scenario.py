@@ -136,7 +136,7 @@ def read(path: Path) -> LoadScenario:
     }
     if "claimTemplates" in data or "gpus" in data["nodes"]:
         digest_input["devices"] = [data["nodes"].get("gpus"), data.get("claimTemplates")]
-    canonical = orjson.dumps(digest_input, option=orjson.OPT_SORT_KEYS)
+    canonical = orjson.dumps(digest_input, default=msgspec.to_builtins, option=orjson.OPT_SORT_KEYS)
     return LoadScenario(
         name=data["name"],
         description=data["description"],

@@ -158,3 +158,9 @@ def test_a_scenario_may_be_a_file_of_the_user(tmp_path: Path) -> None:
 def test_an_unknown_scenario_is_reported_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match="scale-1000"):
         scenario.load("scale-100")
+
+
+def test_a_scenario_can_have_nodes_with_partitions(tmp_path: Path) -> None:
+    path = tmp_path / "partitions.yaml"
+    path.write_text(SMALL_SCENARIO.read_text().replace("profile: tiny", "profile: single-mig"))
+    assert scenario.read(path).digest != scenario.read(SMALL_SCENARIO).digest
