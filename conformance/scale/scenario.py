@@ -7,21 +7,53 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import orjson
+from msgspec import Meta
 
-from conformance import documents
+from conformance import documents, formats
 from conformance.cluster import gpu_devices, node_profiles, stages
 from conformance.data import folder
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 from conformance.grove.expected import ExpectedObjects, expected
 from conformance.grove.restricted import restricted
-from conformance.scale.phases import DEFAULT_PHASES, LoadPhase, phases_of
+from conformance.scale.phases import DEFAULT_PHASES, PHASE_OR_CYCLE, LoadPhase, PhaseOrCycle, phases_of
 
 STAGES = "fast"
 """The KWOK stages of scale runs."""
+
+
+class NodesEntry(Format, frozen=True):
+    """The nodes of a scenario."""
+
+    profile: str
+    count: Annotated[int, Meta(ge=1)]
+    gpus: gpu_devices.Form = "extended"
+
+
+class ScenarioFormat(Format, frozen=True, kw_only=True):
+    """The format of a scenario. Namespace, replicas and scheduler of its PodCliqueSet are filled in."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: Literal["ScaleScenario"]
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_]+$")]
+    description: Text
+    replicas: Annotated[int, Meta(ge=0, description="Replicas with which the PodCliqueSet is created.")]
+    nodes: NodesEntry
+    claim_templates: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    manifest: dict[str, Any] | None = None
+    set: str | None = None
+    """Instead of a manifest: the name of a PodCliqueSet in fixtures/scale/sets/, or a file beside this one."""
+    phases: (
+        Annotated[
+            list[Annotated[PhaseOrCycle, Meta(extra_json_schema=PHASE_OR_CYCLE)]],
+            Meta(min_length=1, description="What happens, in order. Without phases: deploy, then delete."),
+        ]
+        | None
+    ) = None
 
 
 @dataclass(frozen=True)
@@ -116,20 +148,22 @@ def load(name_or_path: str) -> LoadScenario:
 
 def read(path: Path) -> LoadScenario:
     """Read and check one scenario file. Raises UsageError with the file, line and field."""
-    document = documents.read(path, folder("fixtures") / "scale" / "scenario.schema.json")
-    data = document.value
+    document, file = formats.read(path, ScenarioFormat)
+    if (file.manifest is None) == (file.set is None):
+        problem = "has neither a manifest nor a set" if file.set is None else "has both a manifest and a set"
+        raise UsageError(problem, where=document.location(), hint="give one of them")
     try:
-        profile = node_profiles.profile(data["nodes"]["profile"])
+        profile = node_profiles.profile(file.nodes.profile)
     except UsageError as error:
         raise UsageError(error.what, where=document.location("nodes", "profile"), hint=error.hint) from error
-    manifest = _manifest(document)
-    phases = phases_of(document, data.get("phases", DEFAULT_PHASES))
+    manifest = _manifest(document, file)
+    data = document.value
     digest_input = {
-        "replicas": data["replicas"],
+        "replicas": file.replicas,
         "manifest": manifest,
         "phases": data.get("phases", DEFAULT_PHASES),
         "nodes": {
-            "count": data["nodes"]["count"],
+            "count": file.nodes.count,
             "profile": msgspec.structs.asdict(profile) | {"description": "", "name": ""},
         },
         "stages": stages.load(STAGES),
@@ -137,29 +171,30 @@ def read(path: Path) -> LoadScenario:
     if "claimTemplates" in data or "gpus" in data["nodes"]:
         digest_input["devices"] = [data["nodes"].get("gpus"), data.get("claimTemplates")]
     canonical = orjson.dumps(digest_input, default=msgspec.to_builtins, option=orjson.OPT_SORT_KEYS)
+    entries = file.phases or msgspec.convert(DEFAULT_PHASES, list[PhaseOrCycle])
     return LoadScenario(
-        name=data["name"],
-        description=data["description"],
-        replicas=data["replicas"],
-        node_profile=data["nodes"]["profile"],
-        node_count=data["nodes"]["count"],
-        gpus=data["nodes"].get("gpus", "extended"),
-        claim_templates=data.get("claimTemplates", {}),
+        name=file.name,
+        description=file.description,
+        replicas=file.replicas,
+        node_profile=file.nodes.profile,
+        node_count=file.nodes.count,
+        gpus=file.nodes.gpus,
+        claim_templates=file.claim_templates,
         manifest=manifest,
-        phases=phases,
+        phases=phases_of(document, entries, file.replicas),
         digest=f"sha256:{hashlib.sha256(canonical).hexdigest()}",
     )
 
 
-def _manifest(document: documents.Document) -> Mapping[str, Any]:
+def _manifest(document: documents.Document, file: ScenarioFormat) -> Mapping[str, Any]:
     """Return the PodCliqueSet of a scenario, from the scenario itself or from another file. Its pods are changed so
     that restricted namespaces admit them. Raises UsageError if it is not a PodCliqueSet with cliques."""
-    if "manifest" in document.value:
-        content, location = document.value["manifest"], document.location("manifest")
-    else:
-        path = _set_path(document)
+    content: Mapping[str, Any] = file.manifest or {}
+    location = document.location("manifest")
+    if file.set is not None:
+        path = _set_path(document, file.set)
         content, location = documents.parse(path).value, documents.display_path(path)
-    manifest: dict[str, Any] = copy.deepcopy(content)
+    manifest = dict(copy.deepcopy(content))
     # A run reads only these fields. The API server checks the rest.
     try:
         cliques = manifest["spec"]["template"]["cliques"]
@@ -179,8 +214,7 @@ def _manifest(document: documents.Document) -> Mapping[str, Any]:
     return manifest
 
 
-def _set_path(document: documents.Document) -> Path:
-    name = document.value["set"]
+def _set_path(document: documents.Document, name: str) -> Path:
     sets = folder("fixtures") / "scale" / "sets"
     for path in (document.path.parent / name, sets / f"{name}.yaml"):
         if path.is_file():
