@@ -173,10 +173,10 @@ def replay(
     """Replay a plan, or the changes of a finding, and report how often the result differs."""
     if nemesis_changes.is_changes_file(plan):
         return nemesis_changes.replay(plan, times, implementation, settings, kubernetes)
-    document = results.read_plan(plan)
-    parameter_values = {**({} if implementation else document.get("settings", {})), **assignments(settings or [])}
-    role, fault_plan = Role(document["role"]), results.plan_of(document)
-    judged, supplied = load(implementation or document["implementation"], parameter_values, role)
+    file = results.read_plan(plan)
+    parameter_values = {**({} if implementation else file.settings), **assignments(settings or [])}
+    role, fault_plan = file.role, file.plan
+    judged, supplied = load(implementation or file.implementation, parameter_values, role)
     _require_possible(catalog.select([fault_plan.fault]), judged, role)
     plan_scenario = scenario.load(fault_plan.scenario)
     if missing := campaign.missing_requirement(judged, plan_scenario):

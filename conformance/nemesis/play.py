@@ -292,7 +292,7 @@ def _webhook_failed(error: BaseException) -> bool:
 
 
 def _perform(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, history: History) -> None:
-    namespace, arguments = history.namespace, step.arguments
+    namespace = history.namespace
     history.record_action()
     match step.act:
         case "create":
@@ -300,17 +300,16 @@ def _perform(bed: FaultTestbed, scenario: FaultScenario, step: ScenarioStep, his
         case "delete":
             bed.api.delete("podcliquesets", namespace, [scenario.set_name])
         case "patch":
-            for patch in arguments:
-                bed.api.patch(patch["resource"], namespace, patch["name"], patch["body"], patch.get("subresource"))
+            for patch in step.patch or ():
+                bed.api.patch(patch.resource, namespace, patch.name, patch.body, patch.subresource)
         case "image":
-            bed.api.patch(
-                "podcliquesets", namespace, scenario.set_name, _with_images(bed, scenario, history, arguments)
-            )
+            body = _with_images(bed, scenario, history, step.image or {})
+            bed.api.patch("podcliquesets", namespace, scenario.set_name, body)
         case "upgrade":
             bed.upgrade()
         case "crash":
             for pod in history.view().list("pods"):
-                if name(pod).startswith(f"{arguments}-"):
+                if name(pod).startswith(f"{step.crash}-"):
                     hold = {"metadata": {"annotations": {health.HOLD_STATUS: "yes"}}}
                     bed.api.patch("pods", namespace, name(pod), hold)
                     bed.api.patch("pods", namespace, name(pod), health.status(pod, health.CRASHED), "status")

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
 
+from msgspec import Meta, structs
+
+from conformance.formats import Format
 from conformance.nemesis import names
 from conformance.nemesis.proxy.calls import Call
 from conformance.nemesis.proxy.events import WatchEvent
@@ -39,6 +43,23 @@ class FaultPoint:
         times = f", time {self.occurrence}" if self.occurrence > 1 else ""
         event_or_verb = f"event {self.what}" if self.kind == EVENT else self.what
         return f"{event_or_verb} {resource} {self.name}{times} (step {self.step})"
+
+
+class PointFormat(Format, frozen=True):
+    """A point in a file."""
+
+    step: str
+    kind: Literal["write", "event"]
+    what: str
+    resource: str
+    subresource: str = ""
+    name: str = ""
+    occurrence: Annotated[int, Meta(ge=1)] = 1
+    fields: tuple[str, ...] = ()
+
+    def point(self) -> FaultPoint:
+        """Return the point."""
+        return FaultPoint(**structs.asdict(self))
 
 
 @dataclass(frozen=True)

@@ -7,24 +7,45 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import orjson
 import yaml
+from msgspec import field
 
-from conformance import disk, documents
+from conformance import disk, documents, formats
 from conformance.errors import UsageError
+from conformance.formats import Format
+from conformance.implementation.descriptor import Role
 from conformance.nemesis.campaign import PlanTrial, ScenarioResults
-from conformance.nemesis.points import FaultPlan
+from conformance.nemesis.points import FaultPlan, PointFormat
 from conformance.nemesis.sides import ChangeRow
 from conformance.pages.render import render
 
 API_VERSION, KIND, PLAN_KIND = "conformance.grove.io/v1alpha1", "NemesisReport", "NemesisPlan"
 FOLDER = Path(__file__).parent
-SCHEMA, PLAN_SCHEMA, PAGE = FOLDER / "report.schema.json", FOLDER / "plan.schema.json", FOLDER / "page.html"
+SCHEMA, PAGE = FOLDER / "report.schema.json", FOLDER / "page.html"
 
 Report = dict[str, Any]
+
+
+class PlanFile(Format, frozen=True, kw_only=True):
+    """A plan of a campaign, and how to replay it. `settings` are the parameters of the descriptor."""
+
+    api_version: Literal["conformance.grove.io/v1alpha1"]
+    kind: str
+    implementation: str
+    settings: dict[str, str] = field(default_factory=dict)
+    role: Role
+    scenario: str
+    fault: str
+    point: PointFormat
+
+    @property
+    def plan(self) -> FaultPlan:
+        """Return the plan."""
+        return FaultPlan(self.scenario, self.fault, self.point.point())
 
 
 @dataclass(frozen=True)
@@ -144,19 +165,14 @@ def plan_document(document: Report, finding: Report) -> Report:
     }
 
 
-def read_plan(path: Path) -> Report:
+def read_plan(path: Path) -> PlanFile:
     """Read a plan file. Raises UsageError if the file is not a plan."""
-    value = documents.read(path, PLAN_SCHEMA).value
-    if value["kind"] != PLAN_KIND:
+    _, file = formats.read(path, PlanFile)
+    if file.kind != PLAN_KIND:
         raise UsageError(
             f"is not a {PLAN_KIND}", where=str(path), hint="give a file of the folder plans/ of a campaign"
         )
-    return dict(value)
-
-
-def plan_of(document: Report) -> FaultPlan:
-    """Return the plan of a plan file."""
-    return msgspec.convert({key: document[key] for key in ("scenario", "fault", "point")}, FaultPlan)
+    return file
 
 
 def page(document: Report, rows: dict[str, list[ChangeRow]]) -> str:

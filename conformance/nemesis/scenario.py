@@ -2,52 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from conformance import data, documents
+import msgspec
+from msgspec import Meta, field
+
+from conformance import data, documents, formats
 from conformance.errors import UsageError
+from conformance.formats import Format
 from conformance.grove import workloads
 
-SCHEMA = "scenario.schema.json"
-DEFAULT_REST = 1.5
-"""Seconds without a change after which a step is at rest, unless the step sets another value."""
+ACTS = ("create", "patch", "image", "crash", "upgrade", "delete")
+
+NoArguments = Annotated[dict[str, Any], Meta(max_length=0)]
 
 
-@dataclass(frozen=True)
-class ScenarioStep:
-    """One act. `quiet`: the step only prepares other steps, so no fault strikes in it. `rest`: seconds without a change
-    after which the step has ended; it must exceed every delay within the step."""
+class ObjectPatch(Format, frozen=True):
+    """A merge patch of an object."""
 
+    resource: str
     name: str
-    act: str
-    arguments: Any
+    body: dict[str, Any]
+    subresource: str | None = None
+
+
+class ScenarioStep(Format, frozen=True):
+    """One act, with its arguments. `quiet`: the step only prepares other steps, so no fault strikes in it. `rest`:
+    seconds without a change after which the step has ended; it must exceed every delay within the step."""
+
+    name: Annotated[str, Meta(pattern="^[a-z][a-z0-9-]*$")]
     quiet: bool = False
-    rest: float = DEFAULT_REST
+    rest: Annotated[float, Meta(gt=0)] = 1.5
+    create: NoArguments | None = None
+    patch: Annotated[list[ObjectPatch], Meta(min_length=1)] | None = None
+    image: Annotated[dict[str, str], Meta(min_length=1)] | None = None
+    """Maps cliques to their new images."""
+    crash: str | None = None
+    """The clique whose pods crash."""
+    upgrade: NoArguments | None = None
+    delete: NoArguments | None = None
+
+    @property
+    def act(self) -> str:
+        """Return the name of the act."""
+        return next(act for act in ACTS if getattr(self, act) is not None)
 
 
-@dataclass(frozen=True)
-class FaultScenario:
-    """A set and its steps. `requires` are the features without which the scenario cannot be run.
-    `starts_with_earlier_version`: the scenario starts with an earlier version of the operator, which a step
-    upgrades."""
+class ScenarioFormat(Format, frozen=True):
+    """A set and its steps. `requires` are the features without which the scenario cannot be run."""
+
+    text: str
+    workload: str
+    steps: Annotated[
+        list[Annotated[ScenarioStep, Meta(extra_json_schema={"oneOf": [{"required": [act]} for act in ACTS]})]],
+        Meta(min_length=1),
+    ]
+    values: dict[str, Any] = field(default_factory=dict)
+    """Parameters of the workload."""
+    strategy: dict[str, Any] | None = None
+    requires: frozenset[str] = frozenset()
+
+
+class FaultScenario(ScenarioFormat, frozen=True, kw_only=True):
+    """A scenario with its name and its set."""
 
     name: str
-    text: str
     manifest: Mapping[str, Any]
-    steps: Sequence[ScenarioStep]
-    requires: frozenset[str] = field(default_factory=frozenset)
-    starts_with_earlier_version: bool = False
 
     @property
     def set_name(self) -> str:
         """Return the name of the set."""
         return str(self.manifest["metadata"]["name"])
 
-
-ACTS = ("create", "patch", "image", "crash", "upgrade", "delete")
+    @property
+    def starts_with_earlier_version(self) -> bool:
+        """Return whether the scenario starts with an earlier version of the operator, which a step upgrades."""
+        return any(step.upgrade is not None for step in self.steps)
 
 
 def folder() -> Path:
@@ -64,15 +96,8 @@ def load(name: str) -> FaultScenario:
     """Return a scenario. Raises UsageError for an unknown name."""
     if name not in names():
         raise UsageError(f"unknown scenario {name!r}", hint=documents.suggestion(name, names()))
-    value = documents.read(folder() / f"{name}.yaml", folder() / SCHEMA).value
-    manifest = workloads.load(value["workload"], value.get("values"))
-    if "strategy" in value:
-        manifest["spec"]["updateStrategy"] = value["strategy"]
-    steps = [_step(step) for step in value["steps"]]
-    has_upgrade = any(step.act == "upgrade" for step in steps)
-    return FaultScenario(name, value["text"], manifest, steps, frozenset(value.get("requires", ())), has_upgrade)
-
-
-def _step(value: Mapping[str, Any]) -> ScenarioStep:
-    [act] = [act for act in ACTS if act in value]
-    return ScenarioStep(value["name"], act, value[act], value.get("quiet", False), value.get("rest", DEFAULT_REST))
+    _, content = formats.read(folder() / f"{name}.yaml", ScenarioFormat)
+    manifest = workloads.load(content.workload, content.values)
+    if content.strategy is not None:
+        manifest["spec"]["updateStrategy"] = content.strategy
+    return FaultScenario(name=name, manifest=manifest, **msgspec.structs.asdict(content))

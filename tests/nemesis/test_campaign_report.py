@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from conformance import formats
 from conformance.errors import UsageError
 from conformance.history.log import Log
 from conformance.history.query import History
@@ -47,12 +49,29 @@ def test_a_finding_can_be_replayed_from_its_file(tmp_path: Path) -> None:
     results.write(tmp_path, document, {})
     [file] = (tmp_path / "plans").iterdir()
     stored_plan = results.read_plan(file)
-    assert results.plan_of(stored_plan) == PLAN
-    assert (stored_plan["implementation"], stored_plan["settings"], stored_plan["role"]) == (
+    assert stored_plan.plan == PLAN and stored_plan.plan.point.fields == PLAN.point.fields
+    assert (stored_plan.implementation, stored_plan.settings, stored_plan.role) == (
         "mine",
         {"binary": "x"},
         "operator",
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("kind: write", "kind: read", 'point.kind: "read" is not known here — known: event, write'),
+        ("role: operator", "role: oprator", 'role: "oprator" is not known here — did you mean "operator"'),
+        ("NemesisPlan", "NemesisReport", "is not a NemesisPlan"),
+    ],
+)
+def test_a_mistake_in_a_plan_is_reported(tmp_path: Path, old: str, new: str, message: str) -> None:
+    results.write(tmp_path, results.report(DESCRIPTION, [scenario_results(trial(3, 3))], complete=True), {})
+    [file] = (tmp_path / "plans").iterdir()
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+    with pytest.raises(UsageError, match=message):
+        results.read_plan(file)
 
 
 def test_the_page_shows_both_runs_and_escapes_texts_of_the_cluster(tmp_path: Path) -> None:
@@ -91,6 +110,22 @@ def test_another_file_is_not_a_plan(tmp_path: Path) -> None:
 def test_every_scenario_can_be_read(name: str) -> None:
     loaded_scenario = scenario.load(name)
     assert loaded_scenario.steps and any(not step.quiet for step in loaded_scenario.steps)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("quiet: true", "quit: true", 'steps[0].quit: unknown field — did you mean "quiet"?'),
+        ("create: {}", "create: {a: 1}", "steps[0].create: "),
+        ("crash: kept-0-a, ", "", 'steps[1]: the field "create" is missing — add it'),
+    ],
+)
+def test_a_mistake_in_a_scenario_is_reported(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = (scenario.folder() / "termination.yaml").read_text("utf-8")
+    assert old in text
+    (tmp_path / "own.yaml").write_text(text.replace(old, new), "utf-8")
+    with pytest.raises(UsageError, match=re.escape(message)):
+        formats.read(tmp_path / "own.yaml", scenario.ScenarioFormat)
 
 
 def test_an_unknown_scenario_is_reported_in_one_line() -> None:
