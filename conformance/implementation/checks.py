@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection
 
 import regex
 
-from conformance import documents
+from conformance import documents, formats
 from conformance.documents import Document, Field
 from conformance.errors import UsageError
 from conformance.grove.kinds import RECORDED_KINDS
@@ -206,8 +207,12 @@ def _check_upgrades(document: Document, fields: DescriptorFormat) -> None:
                 raise UsageError(f'unknown parameter "{name}"', where=location, hint=hint)
 
 
-def check_files(descriptor: Descriptor) -> None:
-    """Check that each program and each file exists that can be found without a cluster."""
+def check_values(descriptor: Descriptor) -> None:
+    """Check the values of parameters: the form of the fields that consist of one, and that each program and each file
+    exists that can be found without a cluster."""
+    value = {**descriptor.document.value, "schedulerName": descriptor.scheduler_name}
+    value |= {"contract": descriptor.contract} if descriptor.contract else {}
+    documents.check(dataclasses.replace(descriptor.document, value=value), formats.schema(DescriptorFormat))
     if descriptor.install.helm is not None:
         find_program("helm", descriptor.document.location("start"))
         _check_chart(descriptor, descriptor.install.helm)

@@ -319,3 +319,25 @@ class Descriptor(DescriptorFormat, frozen=True, kw_only=True):
             yield from sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
         else:
             yield from globs.files(path)
+
+
+def fill(document: Document, fields: DescriptorFormat, settings: Mapping[str, str]) -> Descriptor:
+    """Return a descriptor with the values of its parameters."""
+
+    def expand(text: str) -> str:
+        return placeholders.expand(text, lambda name: settings[name.removeprefix("set.")])
+
+    processes = {
+        role: (entry,) if isinstance(entry, Process) else tuple(entry) for role, entry in fields.processes.items()
+    }
+    texts = {"version": expand(fields.version), "contract": expand(fields.contract)}
+    texts["scheduler_name"] = expand(fields.scheduler_name)
+    content = {**msgspec.structs.asdict(fields), **texts, "processes": processes}
+    descriptor = Descriptor(document=document, settings=settings, **content)
+    return msgspec.structs.replace(
+        descriptor,
+        pods=fields.pods.fill(descriptor.expand),
+        podgangs=fields.podgangs.fill(descriptor.expand),
+        resource_claims=fields.resource_claims.fill(descriptor.expand),
+        supplied={name: descriptor.expand(text) for name, text in fields.supplied.items()},
+    )

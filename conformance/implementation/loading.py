@@ -5,18 +5,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from msgspec import structs
-
-from conformance import data, documents, formats
+from conformance import data, formats
 from conformance.documents import Document
 from conformance.errors import UsageError
-from conformance.implementation import checks, placeholders
-from conformance.implementation.descriptor import SUFFIXES, Descriptor, DescriptorFormat
-from conformance.implementation.fields import Process
+from conformance.implementation import checks
+from conformance.implementation.descriptor import SUFFIXES, Descriptor, DescriptorFormat, fill
 from conformance.implementation.parameters import Parameter, require_known, resolve
 from conformance.suggestions import explain_missing, find_nearest, suggestion
 
@@ -35,37 +31,9 @@ def load(
     """
     document, fields = _read(locate(name_or_path, options[0]))
     settings = resolve(fields.parameters, settings or {}, document, options[1])
-    descriptor = _filled(document, fields, settings)
-    checks.check_files(descriptor)
+    descriptor = fill(document, fields, settings)
+    checks.check_values(descriptor)
     return descriptor
-
-
-def _filled(document: Document, fields: DescriptorFormat, settings: Mapping[str, str]) -> Descriptor:
-    """Return a descriptor with the values of its parameters. Raises UsageError if a value has the wrong form."""
-
-    def setting(name: str) -> str:
-        return settings[name.removeprefix("set.")]
-
-    texts = {
-        name: placeholders.expand(getattr(fields, name), setting) for name in ("version", "contract", "scheduler_name")
-    }
-    value = {**document.value, "schedulerName": texts["scheduler_name"]}
-    if texts["contract"]:
-        value["contract"] = texts["contract"]
-    documents.check(dataclasses.replace(document, value=value), formats.schema(DescriptorFormat))
-    processes = {
-        role: (entry,) if isinstance(entry, Process) else tuple(entry) for role, entry in fields.processes.items()
-    }
-    content = {**structs.asdict(fields), **texts, "processes": processes}
-    descriptor = Descriptor(document=document, settings=settings, **content)
-
-    return structs.replace(
-        descriptor,
-        pods=fields.pods.fill(descriptor.expand),
-        podgangs=fields.podgangs.fill(descriptor.expand),
-        resource_claims=fields.resource_claims.fill(descriptor.expand),
-        supplied={name: descriptor.expand(text) for name, text in fields.supplied.items()},
-    )
 
 
 def validate(path: Path) -> None:
