@@ -15,15 +15,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import yaml
+from msgspec import Meta, field
 
-from conformance import documents
+from conformance import documents, formats
 from conformance.cluster import pod_behaviors
 from conformance.data import folder
 from conformance.documents import Document
 from conformance.errors import UsageError
+from conformance.formats import Format, Text
 
 Stage = dict[str, Any]
 
@@ -33,6 +35,99 @@ IS_JOB_POD = (
 )
 """The jq expression that is true for a pod that a Job controls."""
 _TAKES_VALUES = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
+Milliseconds = Annotated[int, Meta(ge=0)]
+
+
+class JqExpression(Format, frozen=True):
+    """A jq expression for a value."""
+
+    expression: Text
+
+
+class ValueSource(Format, frozen=True):
+    """Where a value comes from."""
+
+    jq: JqExpression
+
+
+class JqCondition(Format, frozen=True):
+    """A jq expression, and what its value must be. A number never matches: compare inside jq (FC-042)."""
+
+    key: Text
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: list[str] = field(default_factory=list)
+
+
+class MatchExpression(Format, frozen=True):
+    """A condition of a selector. It is jq only: KWOK crashes on cel (FC-043)."""
+
+    jq: JqCondition
+
+
+class StageSelector(Format, frozen=True):
+    """The objects of a stage. An annotation can have a list of behaviors."""
+
+    match_labels: dict[str, str] = field(default_factory=dict)
+    match_annotations: dict[
+        str, str | Annotated[list[str], Meta(min_length=1, extra_json_schema={"uniqueItems": True})]
+    ] = field(default_factory=dict)
+    match_expressions: list[MatchExpression] = field(default_factory=list)
+
+
+class StageDelay(Format, frozen=True):
+    """The time between the match and the steps."""
+
+    duration_milliseconds: Milliseconds = 0
+    duration_from: ValueSource | None = None
+    jitter_duration_milliseconds: Milliseconds = 0
+
+
+class TemplatePatch(Format, frozen=True):
+    """A patch of the object, or of its status."""
+
+    template: Text
+    subresource: Literal["status"] | None = None
+
+
+class StageStep(Format, frozen=True):
+    """A deletion or a patch."""
+
+    delete: Annotated[bool, Meta(extra_json_schema={"const": True})] = False
+    patch: TemplatePatch | None = None
+
+
+class ResourceRef(Format, frozen=True):
+    """The kind of the objects."""
+
+    api_group: str
+    kind: str
+
+
+class StageMetadata(Format, frozen=True):
+    """The name of a stage."""
+
+    name: Annotated[str, Meta(pattern="^[a-z][a-z-]*$", description="lower-case letters and hyphens")]
+
+
+class StageSpec(Format, frozen=True):
+    """What happens to which objects."""
+
+    resource_ref: ResourceRef
+    selector: StageSelector
+    steps: Annotated[
+        list[Annotated[StageStep, Meta(extra_json_schema={"minProperties": 1, "maxProperties": 1})]], Meta(min_length=1)
+    ]
+    weight: Annotated[int, Meta(ge=0)] = 0
+    delay: StageDelay = StageDelay()
+
+
+class StageFormat(Format, frozen=True):
+    """The parts of a KWOK Stage that our stages use."""
+
+    api_version: Literal["kwok.x-k8s.io/v1alpha1"]
+    kind: Literal["Stage"]
+    metadata: StageMetadata
+    spec: StageSpec
 
 
 def load(name: str, unnamed: str = "") -> list[Stage]:
@@ -58,13 +153,13 @@ def load_file(path: Path, unnamed: str = "") -> list[Stage]:
         mark = getattr(error, "problem_mark", None)
         location = f"{path}:{mark.line + 1}" if mark else str(path)
         raise UsageError(f"is not YAML: {getattr(error, 'problem', None) or error}", where=location) from None
-    schema = folder("kwok-profiles") / "stages.schema.json"
     stages: list[Stage] = []
-    for node, document in zip(nodes, contents, strict=True):
+    for node, content in zip(nodes, contents, strict=True):
         line = node.start_mark.line + 1
-        documents.check(Document(path, document, {(): line}), schema)
-        _check(document["spec"], f"{path}:{line}")
-        stages += _expansions(document, unnamed, f"{path}:{line}")
+        document = Document(path, content, {(): line})
+        documents.check(document, formats.schema(StageFormat))
+        _check(formats.convert(document, StageFormat).spec, f"{path}:{line}")
+        stages += _expansions(content, unnamed, f"{path}:{line}")
     return stages
 
 
@@ -159,12 +254,12 @@ def _fill(value: Any, values: Mapping[str, str], location: str) -> Any:
     return _PLACEHOLDER.sub(lambda match: values[match[1]], value)
 
 
-def _check(spec: Mapping[str, Any], location: str) -> None:
+def _check(spec: StageSpec, location: str) -> None:
     """Raise UsageError for values that the schema permits but KWOK does not survive."""
-    if not spec["selector"]:
+    if spec.selector == StageSelector():
         raise UsageError("spec.selector: is empty, and KWOK would ignore the stage", where=location)
-    for number, expression in enumerate(spec["selector"].get("matchExpressions", [])):
-        operator, values = expression["jq"]["operator"], expression["jq"].get("values", [])
-        if bool(values) != _TAKES_VALUES[operator]:
+    for number, expression in enumerate(spec.selector.match_expressions):
+        operator = expression.jq.operator
+        if bool(expression.jq.values) != _TAKES_VALUES[operator]:
             rule = "needs values" if _TAKES_VALUES[operator] else "takes no values"
             raise UsageError(f"spec.selector.matchExpressions[{number}].jq.values: {operator} {rule}", where=location)
