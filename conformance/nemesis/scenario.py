@@ -50,7 +50,7 @@ class ScenarioStep(Format, frozen=True):
         return next(act for act in ACTS if getattr(self, act) is not None)
 
 
-class ScenarioFormat(Format, frozen=True):
+class FaultScenarioFormat(Format, frozen=True):
     """A set and its steps. `requires` are the features without which the scenario cannot be run."""
 
     text: str
@@ -65,7 +65,7 @@ class ScenarioFormat(Format, frozen=True):
     requires: frozenset[str] = frozenset()
 
 
-class FaultScenario(ScenarioFormat, frozen=True, kw_only=True):
+class FaultScenario(FaultScenarioFormat, frozen=True, kw_only=True):
     """A scenario with its name and its set."""
 
     name: str
@@ -96,7 +96,7 @@ def load(name: str) -> FaultScenario:
     """Return a scenario. Raises UsageError for an unknown name."""
     if name not in names():
         raise UsageError(f"unknown scenario {name!r}", hint=documents.suggestion(name, names()))
-    _, content = formats.read(folder() / f"{name}.yaml", ScenarioFormat)
+    _, content = formats.read(folder() / f"{name}.yaml", FaultScenarioFormat)
     manifest = workloads.load(content.workload, content.values)
     if content.strategy is not None:
         manifest["spec"]["updateStrategy"] = content.strategy

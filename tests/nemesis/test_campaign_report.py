@@ -125,7 +125,7 @@ def test_a_mistake_in_a_scenario_is_reported(tmp_path: Path, old: str, new: str,
     assert old in text
     (tmp_path / "own.yaml").write_text(text.replace(old, new), "utf-8")
     with pytest.raises(UsageError, match=re.escape(message)):
-        formats.read(tmp_path / "own.yaml", scenario.ScenarioFormat)
+        formats.read(tmp_path / "own.yaml", scenario.FaultScenarioFormat)
 
 
 def test_an_unknown_scenario_is_reported_in_one_line() -> None:
