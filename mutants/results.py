@@ -21,7 +21,6 @@ import msgspec
 import yaml
 from msgspec import Meta, structs
 
-from conformance.formats import Format, Text
 from mutants.runs import OutcomeWord, Proof
 from mutants.trials import Trial
 
@@ -38,12 +37,12 @@ class UnreadableError(Exception):
     """A file is not a result file. The message is one line that says what is wrong and where."""
 
 
-class Outcome(Format, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The result of a trial. `kind` is what was armed (`reference`: nothing); `ids` are the requirements that were
     judged; `reason` explains a wrong outcome."""
 
     kind: Literal["mutant", "variant", "reference"]
-    name: Text
+    name: Annotated[str, Meta(min_length=1)]
     ids: tuple[str, ...]
     outcome: OutcomeWord
     seconds: Annotated[float, Meta(ge=0)]
@@ -63,7 +62,7 @@ class Outcome(Format, frozen=True):
         return cls(trial.kind, trial.name, trial.ids, proof.word, round(proof.seconds, 1), reason)
 
 
-class ResultFile(Format, frozen=True):
+class ResultFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """The format of a result file. `code` is the digest of all sources and data that affect a proof."""
 
     api_version: Literal["conformance.grove.io/v1alpha1"]
