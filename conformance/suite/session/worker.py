@@ -48,7 +48,7 @@ from conformance.suite.scenes.case import Case
 from conformance.suite.scenes.machine import Machine
 from conformance.suite.scenes.silence import Silence
 from conformance.suite.scenes.wait_budget import WaitBudget
-from conformance.suite.session import cpu, existing, new_kinds, policy_objects, shared, watched
+from conformance.suite.session import cpu, existing, new_kinds, policy_objects, scene_objects, shared, watched
 from conformance.suite.session.mutators import Mutators
 from conformance.suite.session.other_workers import ControllerChannel, wait_until_ended
 from conformance.suite.session.removed_webhooks import removed
@@ -446,11 +446,8 @@ class ClusterEnvironment:
             return  # no more tests are played on this cluster
         self._restore()
         try:
-            api.delete("namespaces", None, [space.namespace for space in spaces])
-            for space in spaces if self._cluster is not None else ():
-                # Without this, KWOK would write to each pod twice, and never terminate pods whose nodes are gone.
-                api.remove_pods(space.namespace)
-            api.delete("nodes", None, case.history.view().names("nodes", {POOL: case.pool}))
+            nodes = case.history.view().names("nodes", {POOL: case.pool})
+            scene_objects.remove(self._cluster, api, [space.namespace for space in spaces], nodes)
         except (ApiError, HarnessError) as error:
             if not running.has_problem:
                 fault = f"the namespace or nodes of {running.test} cannot be deleted: {error}"
