@@ -11,8 +11,8 @@ from conformance.suite.scenes.api import Api
 
 
 def remove(cluster: Cluster | None, api: Api, namespaces: Collection[str], nodes: Collection[str]) -> None:
-    """Delete namespaces and nodes, without waiting until they are gone: on a cluster of the suite directly in etcd,
-    on an existing cluster through the API. Raises ApiError or HarnessError if they cannot be deleted."""
+    """Delete namespaces and nodes, without waiting until they are gone: directly in etcd if this is a fake cluster,
+    otherwise through the API. Raises ApiError or HarnessError if they cannot be deleted."""
     if cluster is not None:
         try:
             etcd_keys.remove(cluster.workspace, namespaces, nodes)

@@ -193,17 +193,17 @@ class ClusterEnvironment:
             self._watcher.add_process(f"the {role}", partial(self.driver.find_suspension, role))
         # Files are read before the implementation starts, because the implementation could change them.
         self._kubeconfig, self._server = facts.kubeconfig, config.load(facts.kubeconfig)
-        suite_cluster = cluster or existing.own_cluster(facts.kubeconfig)
-        self._audit = AuditLog.of(suite_cluster) if suite_cluster else None
-        if suite_cluster and self._audit is not None:
-            losses = AuditLosses(suite_cluster.monitor.log("kube-apiserver"))
+        fake_cluster = self._fake_cluster = cluster or existing.own_cluster(facts.kubeconfig)
+        self._audit = AuditLog.of(fake_cluster) if fake_cluster else None
+        if fake_cluster and self._audit is not None:
+            losses = AuditLosses(fake_cluster.monitor.log("kube-apiserver"))
             self._mutators = Mutators(self._audit, 0 if cluster else self._audit.mark(), judged, losses).violation
         api = Api(self._loop, self._server, "grove-conformance/suite")
         self._served = api.served
         self._stack.callback(api.close)
         if not is_attached:
             self._report_phase("waiting for the garbage collector")
-            if new_kinds.learn(suite_cluster, api):
+            if new_kinds.learn(fake_cluster, api):
                 self._watcher.check()  # so that the restart is noticed now, and not mistaken for an outage later
             self._report_phase(f"starting {judged.name}")
             self._run_driver_step("start", self.driver.start)
@@ -447,7 +447,7 @@ class ClusterEnvironment:
         self._restore()
         try:
             nodes = case.history.view().names("nodes", {POOL: case.pool})
-            scene_objects.remove(self._cluster, api, [space.namespace for space in spaces], nodes)
+            scene_objects.remove(self._fake_cluster, api, [space.namespace for space in spaces], nodes)
         except (ApiError, HarnessError) as error:
             if not running.has_problem:
                 fault = f"the namespace or nodes of {running.test} cannot be deleted: {error}"
