@@ -17,6 +17,7 @@ from conformance.run.workers import Workers
 from conformance.suite import plugin
 from conformance.suite.outcomes import ledger
 from conformance.suite.outcomes.ledger_file import RunLedger
+from conformance.suite.session import shards
 from conformance.suite.session.collected import Collected
 from conformance.suite.session.distribution import Distribution
 from conformance.suite.session.shared import FIRST_WORKER
@@ -56,9 +57,9 @@ class Watch:
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Distribution:
         """Return the distribution of the tests: the tests of one scene go to one worker, and scenes that are played
         alone come last."""
-        return Distribution(
-            config, log, self._groups, self._exclusive_groups, FIRST_WORKER if self._settings.shared else ""
-        )
+        lone_worker = FIRST_WORKER if self._settings.shared else ""
+        costs = shards.prices(self._groups.values(), shards.costs(), self._settings.repeat)
+        return Distribution(config, log, self._groups, self._exclusive_groups, lone_worker, costs)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:

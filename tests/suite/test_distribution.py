@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import MagicMock
@@ -42,7 +43,9 @@ class Worker:
 class Session:
     """A session of pytest-xdist with workers that are not processes."""
 
-    def __init__(self, groups: list[int], lone_groups: int, workers: int) -> None:
+    def __init__(
+        self, groups: list[int], lone_groups: int, workers: int, costs: Mapping[str, float] | None = None
+    ) -> None:
         self.tests = [f"g{group}::{test}" for group, size in enumerate(groups) for test in range(size)]
         self.ran: list[str] = []
         self.lost: list[str] = []
@@ -56,7 +59,7 @@ class Session:
         self.session._session, self.session._max_worker_restart = MagicMock(), None
         split = {test: test.partition("::")[0] for test in self.tests}
         last = [f"g{group}" for group in range(len(groups) - lone_groups, len(groups))]
-        self.session.sched = Distribution(config, log, split, last)
+        self.session.sched = Distribution(config, log, split, last, costs=costs)
         self.session._clone_node = lambda _: self.start()
         self.started = 0
         for _ in range(workers):
@@ -142,3 +145,10 @@ def test_groups_of_one_test_are_run_after_a_worker_was_killed(faked: Faked) -> N
     result = faked.run(workers=1)
     assert result.exit == 3, result.err
     assert list(result.outcomes.values()) == ["harness-error"] * 2 + ["passed"] * 4
+
+
+def test_the_dearest_groups_are_assigned_first_and_lone_groups_last() -> None:
+    session = Session([1, 3, 1, 2], lone_groups=1, workers=1, costs={"g0": 2.0, "g2": 9.0, "g3": 30.0})
+    while not session.session.session_finished:
+        session.step(session.workers[0])
+    assert [test.partition("::")[0] for test in session.ran] == ["g2", "g0", "g1", "g1", "g1", "g3", "g3"]

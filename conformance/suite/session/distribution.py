@@ -10,7 +10,8 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 
 class Distribution(LoadScopeScheduling):  # type: ignore[misc]
-    """Distributes groups of tests, largest first, to the worker with the least left to do.
+    """Distributes groups of tests, dearest first, to the worker with the least left to do, so that no worker is left
+    alone with a long group.
 
     The groups in `lone_groups` come last, and one worker gets all of them. The other workers are shut down, and that
     worker waits until they have ended (`other_workers.py`).
@@ -23,18 +24,20 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
         groups: Mapping[str, str],
         lone_groups: Collection[str] = (),
         lone_worker: str = "",
+        costs: Mapping[str, float] | None = None,
     ) -> None:
-        """`lone_worker`: the one worker that may get the `lone_groups`; empty for any worker."""
+        """`lone_worker`: the one worker that may get the `lone_groups`; empty for any worker. `costs`: the
+        seconds that each group takes; without them, a group with more tests is dearer."""
         super().__init__(config, log)
         self._groups, self._lone_groups, self._lone_worker = groups, lone_groups, lone_worker
+        self._costs = costs or {}
 
     def _split_scope(self, nodeid: str) -> str:
         return self._groups[nodeid]
 
     def _assign_work_unit(self, node: Any) -> None:
-        for scope in [scope for scope in self.workqueue if scope in self._lone_groups]:
-            self.workqueue.move_to_end(scope)
-        next_scope = next(iter(self.workqueue))
+        next_scope = max(self.workqueue, key=self._precedence)
+        self.workqueue.move_to_end(next_scope, last=False)
         if next_scope in self._lone_groups and (
             self._is_excluded(node)
             or any(self._plays_alone(other) for other in self.assigned_work if other is not node)
@@ -42,6 +45,9 @@ class Distribution(LoadScopeScheduling):  # type: ignore[misc]
             node.shutdown()
         else:
             super()._assign_work_unit(node)
+
+    def _precedence(self, scope: str) -> tuple[bool, float, int]:
+        return scope not in self._lone_groups, self._costs.get(scope, 0.0), len(self.workqueue[scope])
 
     def _reschedule(self, node: Any) -> None:
         """Assign groups until a worker has a second test or is shut down, because a worker does not start a test before
