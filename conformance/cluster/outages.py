@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import psutil
 
-from conformance.cluster import suspension
+from conformance.cluster import processes, suspension
 from conformance.cluster.controlplane import Cluster
 from conformance.cluster.health import COMPONENTS
 from conformance.cluster.kubelet_sim import process as kubelet
@@ -299,10 +299,7 @@ def _unanswered(complaint: str) -> str:
 
 
 def _complaint(process: psutil.Process | None) -> str:
-    try:
-        status = process.status() if process is not None else psutil.STATUS_DEAD
-    except psutil.NoSuchProcess:
-        status = psutil.STATUS_DEAD
-    if process is None or status in (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE):
+    state = processes.find_state(process.pid) if process is not None else ""
+    if process is None or state in ("", psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE):
         return DEAD
-    return suspension.STOPPED if status == psutil.STATUS_TRACING_STOP else suspension.find_problem(process.pid)
+    return suspension.STOPPED if state == psutil.STATUS_TRACING_STOP else suspension.find_problem(process.pid)

@@ -6,12 +6,15 @@ sandbox traces is in a state of its own, which passes in microseconds and does n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import psutil
+
+from conformance.cluster import processes
 
 STOPPED = "is stopped (SIGSTOP)"
 FROZEN = "is frozen (by its control group)"
@@ -26,20 +29,21 @@ def is_problem(text: str) -> bool:
 def find_problem(pid: int) -> str:
     """Return what keeps a process from running, as the end of a sentence; empty if nothing does, or if the process is
     gone."""
-    try:
-        status = psutil.Process(pid).status()
-    except psutil.Error:
-        return ""
-    if status == psutil.STATUS_STOPPED:
+    state = processes.find_state(pid)
+    if state == psutil.STATUS_STOPPED:
         return STOPPED
-    return FROZEN if _is_frozen(pid) else ""
+    return FROZEN if state and _is_frozen(pid) else ""
 
 
 def find_descendants(pid: int) -> Iterator[int]:
     """Yield the descendants of a process; none if the system does not list the children of a process."""
-    for file in _PROC.glob(f"{pid}/task/*/children"):
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 (called often, and a Path costs five times as much)
+    except OSError:
+        return
+    for thread in threads:
         try:
-            children = file.read_text().split()
+            children = (_PROC / str(pid) / "task" / thread / "children").read_text().split()
         except OSError:  # the thread has ended
             continue
         for child in map(int, children):
@@ -48,18 +52,26 @@ def find_descendants(pid: int) -> Iterator[int]:
 
 
 def _is_frozen(pid: int) -> bool:
-    try:
-        lines = (_PROC / str(pid) / "cgroup").read_text().splitlines()
-    except OSError:
-        return False
-    for _, controllers, group in (line.split(":", 2) for line in lines):
-        for controller in controllers.split(","):
-            if controller in _freezers():
-                mount_point, file_name, frozen_line = _freezers()[controller]
-                with suppress(OSError):  # the root group cannot be frozen, and has no such file
-                    if frozen_line in (mount_point / group[1:] / file_name).read_text().splitlines():
-                        return True
+    with suppress(OSError):
+        for file, frozen_line in _state_files((_PROC / str(pid) / "cgroup").read_text()):
+            with suppress(OSError):  # the root group cannot be frozen, and has no such file
+                if frozen_line in file.read_text().splitlines():
+                    return True
     return False
+
+
+@lru_cache(maxsize=256)
+def _state_files(groups: str) -> tuple[tuple[Path, str], ...]:
+    """Return the files that say whether one of these control groups is frozen, with the line that says so. `groups` is
+    the content of a process's file `cgroup`."""
+    entries = [line.split(":", 2) for line in groups.splitlines()]
+    freezers = [
+        (_freezers()[controller], group)
+        for _, controllers, group in entries
+        for controller in controllers.split(",")
+        if controller in _freezers()
+    ]
+    return tuple((folder / group[1:] / file_name, frozen_line) for (folder, file_name, frozen_line), group in freezers)
 
 
 @cache

@@ -83,7 +83,7 @@ def test_the_state_of_a_control_group_is_read_in_both_versions(
     mounted = type("Mounted", (), {"fstype": kind, "opts": options, "mountpoint": str(tmp_path)})
     monkeypatch.setattr(psutil, "disk_partitions", lambda all: [mounted])
     monkeypatch.setattr(suspension, "_PROC", tmp_path)
-    suspension._freezers.cache_clear()
+    clear_caches()
     try:
         assert suspension.find_problem(os.getpid()) == ""
         (tmp_path / "own" / file).write_text(state)
@@ -91,4 +91,9 @@ def test_the_state_of_a_control_group_is_read_in_both_versions(
         (tmp_path / "own" / file).write_text(state.replace("1", "0").replace("FROZEN", "THAWED"))
         assert suspension.find_problem(os.getpid()) == ""
     finally:
-        suspension._freezers.cache_clear()
+        clear_caches()
+
+
+def clear_caches() -> None:
+    suspension._freezers.cache_clear()
+    suspension._state_files.cache_clear()
