@@ -282,9 +282,9 @@ def _workers(text: str) -> int | None:
 
 
 def _worker_count(count: int | None, tests: int) -> int:
-    """Return the number of workers. The default is three for two cores, because a worker mostly waits."""
+    """Return the number of workers. The default is five for two cores, because a worker mostly waits."""
     cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
-    default_count = min(cores + cores // 2, memory // WORKER_MEMORY)
+    default_count = min(cores * 5 // 2, memory // WORKER_MEMORY)
     return max(1, min(default_count, tests)) if count is None else min(count, max(tests, 1))
 
 
