@@ -128,7 +128,7 @@ def test_a_terminated_gang_holds_no_device(run: Recorded[DevicesSharedInEachWay]
 def test_a_terminated_set_gets_devices_again(run: Recorded[DevicesSharedInEachWay]) -> None: ...
 
 
-test_invariants = invariants(DevicesSharedInEachWay, "INV-003", "INV-010")
+test_invariants = invariants(DevicesSharedInEachWay, "INV-010")
 
 
 @predicate
