@@ -219,7 +219,7 @@ DECODING_MODULES = {
         scale/compare/session suite/registry/basis suite/session/collected suite/session/shared
         tests/core/published_sets""",
     "answers of components that this program has started, or of a chosen site": """
-        cluster/health cluster/transfer""",
+        cluster/etcd_keys cluster/health cluster/transfer""",
 }
 """All modules that use a library to decode YAML or JSON, by the kind of data that they decode."""
 

@@ -305,9 +305,9 @@ def test_a_full_disk_is_reported_before_anything_starts(
 
 
 @pytest.mark.parametrize(
-    ("cores", "gigabytes", "tests", "expected"), [(2, 24, 99, 3), (4, 16, 99, 5), (1, 64, 99, 1), (2, 24, 2, 2)]
+    ("cores", "gigabytes", "tests", "expected"), [(2, 24, 99, 5), (4, 16, 99, 5), (1, 64, 99, 2), (2, 24, 2, 2)]
 )
-def test_there_are_three_workers_for_two_cores_as_far_as_the_memory_reaches(
+def test_there_are_five_workers_for_two_cores_as_far_as_the_memory_reaches(
     cores: int, gigabytes: int, tests: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: cores)
