@@ -54,7 +54,7 @@ class CounterSet(Format, frozen=True):
 
 
 class Consumption(Format, frozen=True):
-    """What a device consumes of a counter set."""
+    """The part of a counter set that a device consumes."""
 
     counter_set: Label
     counters: Counters

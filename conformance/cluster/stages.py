@@ -45,7 +45,7 @@ class JqExpression(Format, frozen=True):
 
 
 class ValueSource(Format, frozen=True):
-    """Where a value comes from."""
+    """The source of a value."""
 
     jq: JqExpression
 
@@ -110,7 +110,7 @@ class StageMetadata(Format, frozen=True):
 
 
 class StageSpec(Format, frozen=True):
-    """What happens to which objects."""
+    """The objects of a Stage, and the changes that it makes to them."""
 
     resource_ref: ResourceRef
     selector: StageSelector

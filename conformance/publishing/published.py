@@ -48,7 +48,7 @@ class VersionFormat(Format, frozen=True):
 
 
 class UpgradeFormat(Format, frozen=True, kw_only=True):
-    """What a version took over running sets from."""
+    """An upgrade: the version that had created the running sets, and the version that took them over."""
 
     source: Annotated[Text, Meta(description="implementation and version")] = field(name="from")
     to: Annotated[Text, Meta(description="version of this implementation")]

@@ -19,7 +19,7 @@ RequirementId = Annotated[str, Meta(pattern="^[A-Z]{2,10}-[0-9]{3}$")]
 
 
 class RunFacts(Format, frozen=True, omit_defaults=True):
-    """What is known of a run of the suite beside its outcomes. Fields with a default are empty for runs that were
+    """The facts about a run of the suite beside its outcomes. Fields with a default are empty for runs that were
     recorded without them."""
 
     digest: Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$", description="digest of the verdict")]

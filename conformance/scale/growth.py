@@ -30,7 +30,7 @@ LISTING_THRESHOLD = {"s": 0.2, "MiB": 1.0, "": 1}
 
 
 class Fit(StrEnum):
-    """How a quantity depends on the number of pods."""
+    """The dependence of a quantity on the number of pods."""
 
     POWER = "power"
     LINE = "line"

@@ -67,7 +67,7 @@ class PhaseEntry(Format, frozen=True, kw_only=True):
     until: Until | None = None
     hold: Annotated[float, Meta(ge=0)] = 0.0
     unchanged: bool = False
-    fits: Annotated[int, Meta(ge=1, description="How many of the replicas the nodes have room for.")] | None = None
+    fits: Annotated[int, Meta(ge=1, description="The number of replicas that the nodes have room for.")] | None = None
     within: Annotated[float, Meta(gt=0, description="Time limit in seconds; 600 by default.")] = TIME_LIMIT
     upstream_names: dict[str, str] = msgspec.field(default_factory=dict)
     """Markers that Grove's own scale tests name differently in this phase: marker → name."""

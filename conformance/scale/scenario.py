@@ -50,7 +50,7 @@ class ScenarioFormat(Format, frozen=True, kw_only=True):
     phases: (
         Annotated[
             list[Annotated[PhaseOrCycle, Meta(extra_json_schema=PHASE_OR_CYCLE)]],
-            Meta(min_length=1, description="What happens, in order. Without phases: deploy, then delete."),
+            Meta(min_length=1, description="The phases, in order. Without them: deploy, then delete."),
         ]
         | None
     ) = None

@@ -101,7 +101,7 @@ class GroupEntry(Resources, frozen=True, kw_only=True, omit_defaults=True):
     """The terms of the required node affinity."""
     claim: Annotated[Name, Meta(description="a PersistentVolumeClaim that does not exist")] | None = None
     requested_by: Literal["containers", "pod", "sidecar", "init"] | None = None
-    """Who requests CPU and memory; the containers by default."""
+    """The part of the pod that requests CPU and memory; the containers by default."""
     host_ports: Annotated[list[Annotated[int, Meta(ge=1, le=65535)]], Meta(min_length=1)] | None = None
     apart: Annotated[list[Term], Meta(min_length=1, description="required anti-affinity")] | None = None
     together: Annotated[list[Term], Meta(min_length=1, description="required affinity")] | None = None

@@ -42,7 +42,7 @@ STAGES_TIMEOUT_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class OccupationTerms:
-    """What a run changes in an existing cluster while it uses it. `scheduler`: the scheduler name that a process of the
+    """The changes that a run makes in an existing cluster while it uses it. `scheduler`: the scheduler name that a process of the
     run will serve; empty if there is none. `install_stages`: whether our Stages are installed for KWOK; `keep_stages`:
     whether they stay after the run."""
 
