@@ -1,7 +1,8 @@
 """A scene with sets of several shapes that lose pods while the only node is cordoned.
 
-The terminationDelay is an hour, so nothing is terminated before the scene shortens it, and no result depends on the
-speed of the machine.
+The terminationDelay is an hour, so nothing is terminated before the scene shortens it. It is an hour again wherever
+terminated replicas recover: an implementation that wrongly starts a countdown while new pods start (TERM-004) would
+otherwise recover only on a machine where pods are Ready within the delay.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ GROWN_LOST = tuple(f"grown-0-{rest}" for rest in ("a", "g-0-b", "g-0-c"))
 TERMINATED_GROUP, BREACHED_GROUPS = "pair-1-g", ("strict-0-g", "torn-0-g")
 """The scaling group in the set replica that is terminated because of its standalone clique, and the scaling groups that
 are themselves breached."""
+TERMINATED_SETS = ("pair", "strict", "loose", "torn")
+"""The sets that have terminated replicas when the node is uncordoned."""
 BREACHED_REPLICAS = tuple(
     f"{group}-{j}" for group, lost in (("strict-0-g", (0, 2)), ("torn-0-g", (0, 1))) for j in lost
 )
@@ -103,6 +106,7 @@ class LostGangs(Scene):
         env.mark("delay shortened")
         self._terminate(env, shapes)
 
+        disruption.set_termination_delay(env, TERMINATED_SETS, LONG_DELAY)
         disruption.cordon(env, nodes, undo=True)
         env.wait_for("sets available again", are_available(shapes))
         env.wait_for("set that never ran available", are_available(["never"]))
@@ -160,8 +164,10 @@ class LostGangs(Scene):
         env.settle("no pod waits for a node", _are_all_bound, 60)
         before = incarnations.uids(env.history.view(), CLIQUES)
         disruption.cordon(env, nodes)
+        disruption.set_termination_delay(env, ["pair"], "1s")
         disruption.delete_pods(env, "pair-1-a", 1)
         env.settle("recovered replica recreated", incarnations.are_recreated(CLIQUES, PAIR_LOST, before), 120)
+        disruption.set_termination_delay(env, ["pair"], LONG_DELAY)
         disruption.cordon(env, nodes, undo=True)
 
     def _lose_more_pods(self, env: SceneEnvironment) -> None:
@@ -173,6 +179,8 @@ class LostGangs(Scene):
         disruption.set_pod_states(env, "loose-0-a", disruption.STARTING, 2)
         disruption.set_pod_states(env, "torn-0-a", disruption.RECOVERED, 2)
         disruption.set_pod_states(env, "loose-0-g-0-c", disruption.STARTING, 2)
+        # Only now, because an operator may terminate a replica before all states are set.
+        disruption.set_termination_delay(env, ("strict", "loose", "torn"), "1s")
         unready = {name: had[name] + 1 for name in GROWN_LOST}
         silent = {name: had[name] + 1 for name in STRICT_LOST}
         crashed = {name: had[name] + 1 for name in self.clique_names if name.startswith("never-")}
@@ -184,6 +192,7 @@ class LostGangs(Scene):
         steps = {set_name: f"replica with {state} pod recreated" for set_name, state in states.items()}
         recreated = ["pair", *(set_name for set_name, step in steps.items() if not env.steps[step].unmet)]
         env.quiet(3, real=True)
+        disruption.set_termination_delay(env, recreated, LONG_DELAY)
         env.wait_for("sets available once more", are_available(recreated))
         groups = _groups_of_sets(env, recreated)
         env.settle("later terminations no longer in progress", disruption.are_not_terminating(groups), 60)
