@@ -77,6 +77,37 @@ def test_crds_are_usable_when_install_returns(cluster: Cluster, run_request) -> 
     driver.install()  # the second call changes nothing and does not wait
 
 
+def test_an_installed_crd_is_applied_again_only_if_it_or_its_manifest_has_changed(run_request) -> None:
+    spec = GADGET_CRD["spec"]
+    crd = GADGET_CRD | {
+        "metadata": {"name": "widgets.example.com"},
+        "spec": spec | {"names": {"plural": "widgets", "singular": "widget", "kind": "Widget"}},
+    }
+    longer = crd | {"spec": crd["spec"] | {"names": crd["spec"]["names"] | {"shortNames": ["wi"]}}}
+
+    async def installed(client: Client, manifest: dict[str, Any]) -> list[str]:
+        """Install a CRD. Return the names of the CRDs that were applied."""
+        applied = []
+        apply = client.apply
+
+        async def record(resource, body, **options):
+            applied.append(body["metadata"]["name"])
+            return await apply(resource, body, **options)
+
+        client.apply = record
+        await installation.install_crds(client, [manifest])
+        return applied
+
+    name = crd["metadata"]["name"]
+    assert run_request(lambda client: installed(client, crd)) == [name]
+    assert run_request(lambda client: installed(client, crd)) == []
+    assert run_request(lambda client: installed(client, longer)) == [name]
+    assert run_request(lambda client: installed(client, crd)) == [name]
+    short_names = {"spec": {"names": {"shortNames": ["wdg"]}}}
+    run_request(lambda client: client.patch(CRDS, None, name, short_names))
+    assert run_request(lambda client: installed(client, crd)) == [name]
+
+
 def test_a_crd_that_the_api_server_refuses_is_reported(run_request) -> None:
     invalid_crd = GADGET_CRD | {"metadata": {"name": "gadgets.example.org"}}
     with pytest.raises(HarnessError, match=r"refused CustomResourceDefinition gadgets\.example\.org: .*must be"):
