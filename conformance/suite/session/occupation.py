@@ -42,9 +42,9 @@ STAGES_TIMEOUT_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class OccupationTerms:
-    """The changes that a run makes in an existing cluster while it uses it. `scheduler`: the scheduler name that a process of the
-    run will serve; empty if there is none. `install_stages`: whether our Stages are installed for KWOK; `keep_stages`:
-    whether they stay after the run."""
+    """The changes that a run makes in an existing cluster while it uses it. `scheduler`: the scheduler name that a
+    process of the run will serve; empty if there is none. `install_stages`: whether our Stages are installed for KWOK;
+    `keep_stages`: whether they stay after the run."""
 
     run: str
     options: Sequence[str] = ()
