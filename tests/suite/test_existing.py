@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cluster import kubeconfigs, pace
+from conformance.cluster import kubeconfigs, pace, suspension
 from conformance.cluster.controlplane import Cluster
 from conformance.errors import UsageError
 from conformance.implementation import loading
 from conformance.suite.scenes.api import Api, Loop
 from conformance.suite.session import existing, foreign
 from conformance.suite.session.occupation import OccupationTerms, occupied
+from tests.cluster.waiting import wait_for
 
 
 @pytest.fixture
@@ -29,6 +30,7 @@ def test_a_cluster_without_kwok_is_refused_before_the_first_test(
     kwok = bare_cluster.monitor.process("kwok-controller")
     assert kwok is not None
     kwok.suspend()
+    wait_for(lambda: suspension.find_problem(kwok.pid) == suspension.STOPPED)
     try:
         with pytest.raises(UsageError, match=r"the cluster is not well: kwok-controller is stopped"):
             existing.require_usable(bare_cluster.kubeconfig)
