@@ -26,6 +26,8 @@ MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""The media type of a list whose items have only their metadata."""
 
 MAX_IN_FLIGHT = 16
 """Maximum number of concurrent requests of a client. With 64 instead of 16, an API server on two cores serves no more

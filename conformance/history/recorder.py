@@ -35,7 +35,7 @@ from conformance.history.arrivals import Arrivals
 from conformance.history.log import Completeness, Log
 from conformance.history.record import ADDED, DELETED, MODIFIED, Record
 from kube import config
-from kube.client import Client
+from kube.client import METADATA_LIST, Client
 from kube.errors import ApiError
 from kube.objects import Envelope, Key, ObjectMeta, envelope
 from kube.reflector import Reflector
@@ -86,7 +86,6 @@ ARRIVAL_SECONDS = 0.2
 each failure, because an implementation may keep writing resources that are not watched."""
 TICK_SECONDS = 1.0
 """Seconds between two requests for the server's revision."""
-METADATA_MEDIA_TYPE = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 REQUEST_ERRORS = (ApiError, aiohttp.ClientError, TimeoutError, OSError)
 """The errors of a request while the API server is unavailable."""
 
@@ -340,7 +339,7 @@ class _Feed:
         options = {**self._selectors, "limit": str(limit) if limit else None}
         params = {key: value for key, value in options.items() if value}
         path = self.resource.path(namespace)
-        return _listed.decode(await client.request("GET", path, params=params, headers={"Accept": METADATA_MEDIA_TYPE}))
+        return _listed.decode(await client.request("GET", path, params=params, headers={"Accept": METADATA_LIST}))
 
     async def pass_list(self, client: Client, namespace: str | None) -> int:
         """Wait until the log has everything that a list of a namespace, or of all namespaces, shows now, and return the

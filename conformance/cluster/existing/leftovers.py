@@ -22,7 +22,7 @@ from conformance.cluster.existing import helm_releases, kwok_stages
 from conformance.cluster.existing.marks import HELM_ANNOTATION, KEPT_ANNOTATION, RUN_LABEL
 from conformance.errors import HarnessError
 from kube import discovery
-from kube.client import Client
+from kube.client import METADATA_LIST, Client
 from kube.errors import ApiError
 from kube.resource import NAMESPACES, NODES, PODS, Resource
 
@@ -30,7 +30,6 @@ TIMEOUT_SECONDS = 60.0
 """Seconds within which removed objects must be gone, on a machine that is not overloaded."""
 CHECK_INTERVAL = 0.2
 """Seconds between two checks."""
-METADATA_ACCEPT = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 UNREADABLE_STATUSES = (403, 404, 405)
 
 Object = Mapping[str, Any]
@@ -91,7 +90,7 @@ async def remove(client: Client, leftovers: Sequence[Leftover], kubeconfig: Path
 async def _leftovers_of(client: Client, resource: Resource, run: str) -> list[Leftover]:
     params = {"labelSelector": f"{RUN_LABEL}={run}" if run else RUN_LABEL}
     try:
-        response = await client.request("GET", resource.path(), params=params, headers={"Accept": METADATA_ACCEPT})
+        response = await client.request("GET", resource.path(), params=params, headers={"Accept": METADATA_LIST})
     except ApiError as error:
         if error.status in UNREADABLE_STATUSES:
             return []
@@ -153,7 +152,7 @@ async def _remove_all_finalizers(client: Client, namespace: str) -> None:
         if not resource.namespaced:
             continue
         try:
-            response = await client.request("GET", resource.path(namespace), headers={"Accept": METADATA_ACCEPT})
+            response = await client.request("GET", resource.path(namespace), headers={"Accept": METADATA_LIST})
         except ApiError as error:
             if error.status in UNREADABLE_STATUSES:
                 continue

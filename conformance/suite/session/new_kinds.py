@@ -22,13 +22,11 @@ from conformance.cluster.ports import Port
 from conformance.errors import HarnessError
 from conformance.implementation import installation
 from conformance.suite.scenes.api import Api
+from kube.client import METADATA_LIST
 from kube.resource import CRDS, Resource
 
 DISCOVERY_SECONDS = 120.0
 """Seconds after which the garbage collector knows every kind: four times its discovery period."""
-
-METADATA_MEDIA_TYPE = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""The media type for lists of metadata only, because the schemas of CRDs are long."""
 
 GROUP = "conformance.grove.io"
 
@@ -40,8 +38,9 @@ def learn(cluster: Cluster | None, api: Api) -> bool:
     of a suite's cluster is restarted, which takes half a second; the garbage collector of any other cluster is only
     observed. Raises HarnessError if there is no garbage collector.
     """
+    # Only the metadata, because the schemas of CRDs are long.
     crd_list = orjson.loads(
-        api.work(lambda client: client.request("GET", CRDS.path(), headers={"Accept": METADATA_MEDIA_TYPE}))
+        api.work(lambda client: client.request("GET", CRDS.path(), headers={"Accept": METADATA_LIST}))
     )
     newest = max((_seconds(crd) for crd in crd_list["items"]), default=0.0)
     if cluster is None:
