@@ -80,7 +80,7 @@ def test_crds_are_usable_when_install_returns(cluster: Cluster, run_request) -> 
 def test_an_installed_crd_is_applied_again_only_if_it_or_its_manifest_has_changed(run_request) -> None:
     spec = GADGET_CRD["spec"]
     crd = GADGET_CRD | {
-        "metadata": {"name": "widgets.example.com"},
+        "metadata": {"name": "widgets.example.com", "labels": {"app": "widgets"}},
         "spec": spec | {"names": {"plural": "widgets", "singular": "widget", "kind": "Widget"}},
     }
     longer = crd | {"spec": crd["spec"] | {"names": crd["spec"]["names"] | {"shortNames": ["wi"]}}}
@@ -103,9 +103,12 @@ def test_an_installed_crd_is_applied_again_only_if_it_or_its_manifest_has_change
     assert run_request(lambda client: installed(client, crd)) == []
     assert run_request(lambda client: installed(client, longer)) == [name]
     assert run_request(lambda client: installed(client, crd)) == [name]
-    short_names = {"spec": {"names": {"shortNames": ["wdg"]}}}
-    run_request(lambda client: client.patch(CRDS, None, name, short_names))
-    assert run_request(lambda client: installed(client, crd)) == [name]
+    assert run_request(lambda client: installed(client, crd)) == []
+    for patch in ({"spec": {"names": {"singular": "wdg"}}}, {"metadata": {"labels": {"app": "other"}}}):
+        run_request(lambda client, patch=patch: client.patch(CRDS, None, name, patch))
+        assert run_request(lambda client: installed(client, crd)) == [name]
+    run_request(lambda client: client.patch(CRDS, None, name, {"metadata": {"labels": {"more": "x"}}}))
+    assert run_request(lambda client: installed(client, crd)) == []
 
 
 def test_a_crd_that_the_api_server_refuses_is_reported(run_request) -> None:
