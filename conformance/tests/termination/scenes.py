@@ -20,7 +20,7 @@ from conformance.testing.observed import all_of
 from conformance.testing.scaled import pods_are, scale
 from conformance.testing.scene import Scene, SceneEnvironment
 
-LONG_DELAY, DELAY_SECONDS, PAIR_REPLICAS = "1h0m0s", 6, 2
+LONG_DELAY, SHORT_DELAY, DELAY_SECONDS, PAIR_REPLICAS = "1h0m0s", "1s", 6, 2
 LOOSE_SIZES: Mapping[str, object] = {
     "aloneMinAvailable": 1,
     "groupsMinAvailable": 1,
@@ -40,7 +40,7 @@ SHAPES: Mapping[str, Mapping[str, object]] = {
     "loose": LOOSE_SIZES,
     "torn": LOOSE_SIZES,
     "grown": ONE_REPLICA,
-    "never": {"delay": "1s"},
+    "never": {"delay": SHORT_DELAY},
 }
 LAST_PODS = tuple(f"{group}-{clique}" for group in ("torn-0-g-2", "grown-0-g-1") for clique in "bc")
 """Cliques of replicas that never run, because they are created while the node is cordoned."""
@@ -154,7 +154,7 @@ class LostGangs(Scene):
             env.settle(step, incarnations.are_recreated(CLIQUES, names, before), 120)
         env.settle("termination in progress", disruption.are_terminating([TERMINATED_GROUP]), 60)
         env.settle("terminations of breached groups in progress", disruption.are_terminating(BREACHED_GROUPS), 60)
-        disruption.set_termination_delay(env, shapes, "1s")
+        disruption.set_termination_delay(env, shapes, SHORT_DELAY)
         env.quiet(6, real=True)
         env.mark("nothing moves")
 
@@ -164,7 +164,7 @@ class LostGangs(Scene):
         env.settle("no pod waits for a node", _are_all_bound, 60)
         before = incarnations.uids(env.history.view(), CLIQUES)
         disruption.cordon(env, nodes)
-        disruption.set_termination_delay(env, ["pair"], "1s")
+        disruption.set_termination_delay(env, ["pair"], SHORT_DELAY)
         disruption.delete_pods(env, "pair-1-a", 1)
         env.settle("recovered replica recreated", incarnations.are_recreated(CLIQUES, PAIR_LOST, before), 120)
         disruption.set_termination_delay(env, ["pair"], LONG_DELAY)
@@ -173,14 +173,15 @@ class LostGangs(Scene):
     def _lose_more_pods(self, env: SceneEnvironment) -> None:
         """Lose pods in three more ways, and change pods in three ways that do not count as a loss."""
         had = disruption.incarnation_counts(env.history, self.clique_names)
+        # These states are set one after the other. With a short delay, an operator that counts starting pods as lost
+        # could terminate the replica in between.
+        disruption.set_pod_states(env, "loose-0-a", disruption.STARTING, 2)
+        disruption.set_pod_states(env, "loose-0-g-0-c", disruption.STARTING, 2)
+        disruption.set_termination_delay(env, ("strict", "loose", "torn"), SHORT_DELAY)
         disruption.set_pod_states(env, "grown-0-a", disruption.STALLED, 1)
         disruption.set_pod_states(env, "never-0-a", disruption.CRASHED, 1)
         disruption.set_pod_states(env, "strict-0-a", disruption.UNREACHABLE, 1)
-        disruption.set_pod_states(env, "loose-0-a", disruption.STARTING, 2)
         disruption.set_pod_states(env, "torn-0-a", disruption.RECOVERED, 2)
-        disruption.set_pod_states(env, "loose-0-g-0-c", disruption.STARTING, 2)
-        # Only now, because an operator may terminate a replica before all states are set.
-        disruption.set_termination_delay(env, ("strict", "loose", "torn"), "1s")
         unready = {name: had[name] + 1 for name in GROWN_LOST}
         silent = {name: had[name] + 1 for name in STRICT_LOST}
         crashed = {name: had[name] + 1 for name in self.clique_names if name.startswith("never-")}
