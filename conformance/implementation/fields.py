@@ -62,7 +62,7 @@ class Ready(Format, frozen=True):
 
 
 class Stop(Format, frozen=True):
-    """The end of a process."""
+    """Options for stopping a process."""
 
     grace: Annotated[float, Meta(ge=0, le=3600, description="seconds between SIGTERM and SIGKILL (default 10)")] = 10.0
 
