@@ -105,12 +105,15 @@ def test_an_incomplete_line_is_counted_once_it_is_complete(tmp_path: Path) -> No
     )
 
 
-def test_fifty_thousand_lines_take_less_than_a_second(tmp_path: Path) -> None:
+def test_to_count_lines_costs_less_than_to_parse_them_three_times(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     log.write_bytes(event(annotations={"padding": "x" * 400}) * 50_000)
     start = time.process_time()
+    for line in log.read_bytes().splitlines():
+        json.loads(line)
+    parsed = time.process_time()
     assert AuditLog(log).count().total() == 50_000
-    assert time.process_time() - start < 1
+    assert time.process_time() - parsed < 3 * (parsed - start)
 
 
 @pytest.mark.parametrize("is_parsed", [False, True])
